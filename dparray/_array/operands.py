@@ -218,6 +218,12 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
         ExecutionPlacementError: the arrays are on different queues.
         HostConversionError: an operand is a NumPy array, or does not contain numbers.
     """
+    queue = getattr(named[0][1], "queue", None)
+    for _, value in named:
+        if type(value) is not ndarray or value.queue is not queue:
+            break
+    else:
+        return [value for _, value in named]
     named = tuple([(name, shared(value)) for name, value in named])
     arrays = [each for each in named if isinstance(each[1], ndarray)] or [
         found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
+from dparray._array.dispatch import compute
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
@@ -20,6 +21,8 @@ from dparray._array.operands import (
     scalar_value,
 )
 from dparray._driver import traits_of
+from dparray._evaluate import limits
+from dparray._functions import order_statistics
 from dparray._functions.creation import filled
 from dparray._functions.cumulative import cumsum
 from dparray._functions.indexing import take_along_axis
@@ -65,6 +68,9 @@ _OFFSETS = {
 _CHOOSING = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 
 
+#: Up to this many quantiles, selecting the elements around each is faster than to sort.
+_FEW_FRACTIONS = 8
+
 _METHODS = (*_OFFSETS, *_CHOOSING, "averaged_inverted_cdf", "midpoint")
 
 
@@ -106,6 +112,8 @@ def _quantiles(
         raise DTypeError(f"{function}: not defined for complex numbers; use x.real")
     fractions = _fractions(function, q, whole)
     is_for_numpy = not leave_nan_out or x.dtype.kind != "c"
+    is_one_line = axis is None or x.ndim == 1
+    is_for_numpy &= not (is_one_line and x.size >= order_statistics.MIN_ELEMENTS)
     if out is weights is None and x.size and is_for_numpy and not isinstance(q, ndarray):
         wanted: Any = float(fractions) if _is_weak(q) else fractions.astype(_dtype_of_fractions(q))
         is_median, known_method = "median" in function, cast("Any", method)
@@ -141,13 +149,15 @@ def _quantiles(
         pick: Callable[[float], ndarray] = lambda _: nothing  # noqa: E731
     elif weights is not None:
         pick = _weighted_picker(function, lines, weights, leave_nan_out)
+    elif (selected := _selected(function, lines, fractions, method, leave_nan_out)) is not None:
+        pick = _picker(selected, method, dtype)
     elif leave_nan_out and lines.dtype.kind in "fc":
         pick = _picker_without_nan(sort(lines), method, dtype)
     else:
         ordered = sort(lines)
         if can_pick(ordered, dtype):
             by_kernel = ordered
-        pick = _picker(ordered, method, dtype)
+        pick = _picker(_of_sorted(ordered), method, dtype)
     result = empty_on(placement, (*fractions.shape, *kept), dtype)
     if by_kernel is not None and result.size:
         rows = reshape(result, (fractions.size, -1))
@@ -212,20 +222,76 @@ def _spread(
 Pick = Callable[[float], ndarray]
 
 
-def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
-    """Return quantiles of sorted lines; NaN if a line contains NaN, which is sorted last."""
+class _Ranked(NamedTuple):
+    """The elements around quantiles.
+
+    Attributes:
+        count: the elements of a line.
+        at: returns the elements of two neighboring ranks in each line, and of the last rank, which
+            are NaN if one is.
+    """
+
+    count: int
+    at: Callable[[int, int], Sequence[ndarray]]
+
+
+def _of_sorted(ordered: ndarray) -> _Ranked:
     count = ordered.shape[-1]
-    last = ordered[..., count - 1]
+    return _Ranked(count, lambda *ranks: [ordered[..., at] for at in (*ranks, count - 1)])
+
+
+def _selected(
+    function: str, lines: ndarray, fractions: np.ndarray, method: str, leave_nan_out: bool
+) -> _Ranked | None:
+    """Return the elements around few quantiles of one large vector that the host may read."""
+    count = lines.size
+    if (
+        lines.ndim > 1
+        or count < order_statistics.MIN_ELEMENTS
+        or lines.dtype.kind not in "iuf"
+        or fractions.size > _FEW_FRACTIONS
+        or not limits.may_compute_on_host()
+        or not traits_of(lines.queue).shares_memory
+    ):
+        return None
+    if leave_nan_out and lines.dtype.kind == "f":
+        count -= int(count_nonzero(apply(OPS["isnan"], lines)))
+        if not count:
+            return None
+    pairs = [_ranks(method, count, float(each))[0] for each in fractions.flat]
+    cores = traits_of(lines.queue).units
+
+    def select(values: np.ndarray) -> np.ndarray:
+        return np.stack([order_statistics.of_ranks(values, [*pair], cores) for pair in pairs])
+
+    found = compute(function, (("x", lines),), host=select)
+    if found is None:
+        return None
+    if leave_nan_out:
+        found = found[:, [0, 1, 1]]
+    return _Ranked(count, lambda *ranks: [found[pairs.index(ranks), at] for at in range(3)])
+
+
+def _ranks(method: str, count: int, fraction: float) -> tuple[tuple[int, int], float]:
+    """Return the ranks of the two elements around a quantile, and the weight of the upper one."""
+    low, weight = _neighbors(method, np.float64(count), fraction, np.floor, np.where)
+    below, above = (min(max(int(low) + step, 0), count - 1) for step in (0, 1))
+    return (below, above), float(weight)
+
+
+def _picker(ranked: _Ranked, method: str, dtype: np.dtype[Any]) -> Pick:
+    """Return quantiles of lines; NaN if a line contains NaN."""
 
     def pick(fraction: float) -> ndarray:
-        low, weight = _neighbors(method, np.float64(count), fraction, np.floor, np.where)
-        below, above = (ordered[..., min(max(at, 0), count - 1)] for at in (int(low), int(low) + 1))
+        ranks, weight = _ranks(method, ranked.count, fraction)
+        below, above, last = ranked.at(*ranks)
+        is_float = last.dtype.kind in "fc"
         if method in _CHOOSING:
             value = above if weight else below
         else:
             below, above = (astype_array(one, dtype, copy=False) for one in (below, above))
-            value = _between(below, above, float(weight))
-        if ordered.dtype.kind not in "fc":
+            value = _between(below, above, weight)
+        if not is_float:
             return value
         return choose_elements("where", apply(OPS["isnan"], last), last, value)
 
@@ -235,9 +301,8 @@ def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
 def _pick_by_kernel(ordered: ndarray, out: ndarray, method: str, fraction: float) -> None:
     """Write one quantile of each sorted line to ``out``, as a function of :func:`_picker` does."""
     count = ordered.shape[-1]
-    low, weight = _neighbors(method, np.float64(count), fraction, np.floor, np.where)
-    below, above = (min(max(int(low) + step, 0), count - 1) for step in (0, 1))
-    write_quantile(ordered, out, below, above, float(weight), method in _CHOOSING)
+    ranks, weight = _ranks(method, count, fraction)
+    write_quantile(ordered, out, *ranks, weight, method in _CHOOSING)
 
 
 def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._functions import quantiles
+from dparray._functions import order_statistics, quantiles
 from tests.support import same
 
 RNG = np.random.default_rng(3)
@@ -126,3 +126,49 @@ def test_numbers_of_numpy_decide_the_dtype(
     for name in ("quantile", "nanquantile", "percentile", "nanpercentile"):
         agrees(lambda xp, a, name=name: getattr(xp, name)(a(x), q[0], method=method), 2e-3)
         agrees(lambda xp, a, name=name: getattr(xp, name)(a(x), a(q), method=method), 2e-3)
+
+
+RANDOM = np.random.default_rng(5)
+LONG = 100_003
+#: Large vectors, for which the elements around a quantile are selected instead of sorted.
+LONG_VECTORS = {
+    "float32": RANDOM.normal(size=LONG).astype("float32"),
+    "float64": RANDOM.normal(size=LONG),
+    "int32": RANDOM.integers(-1000, 1000, LONG, dtype="int32"),
+    "uint8": RANDOM.integers(0, 255, LONG, dtype="uint8"),
+    "uint64": RANDOM.integers(0, 2**53, LONG, dtype="uint64"),
+    "two values": RANDOM.integers(0, 2, LONG),
+    "one value": np.ones(LONG, "float32"),
+    "a NaN": np.where(np.arange(LONG) == 77, np.nan, RANDOM.random(LONG)),
+    "mostly NaN": np.where(RANDOM.random(LONG) < 0.7, np.nan, RANDOM.random(LONG)),
+    "descending": np.arange(LONG)[::-1].astype("float32"),
+    "periodic": np.arange(LONG) % 7 * 1.0,
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("fraction", [0.0, 0.003, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("name", LONG_VECTORS)
+def test_quantiles_of_long_vectors(name: str, fraction: float) -> None:
+    host = LONG_VECTORS[name]
+    x = dp.asarray(host)
+    for method in ("linear", "lower", "midpoint"):
+        for function in ("quantile", "nanquantile"):
+            expected = getattr(np, function)(host, fraction, method=method)
+            found = getattr(dp, function)(x, fraction, method=method).asnumpy()
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_array_equal(dp.median(x).asnumpy(), np.median(host))
+    np.testing.assert_array_equal(dp.median(x[::-2]).asnumpy(), np.median(host[::-2]))
+
+
+@pytest.mark.parametrize("certainty", [5, 0, -5])
+def test_a_sample_that_misleads_costs_time_only(
+    certainty: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(order_statistics, "_CERTAINTY", certainty)
+    host = LONG_VECTORS["float64"]
+    ordered = np.sort(host)
+    for rank in (0, 5_000, 50_000, 90_000):
+        found = order_statistics.of_ranks(host, [rank, rank + 1], 2)
+        np.testing.assert_array_equal(found[:2], ordered[rank : rank + 2])
+        assert not np.isnan(found[2])
