@@ -6,6 +6,7 @@ only module that imports a driver's folder, by name, at its first use.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -84,7 +85,11 @@ def when_loaded(action: Callable[[Driver], None]) -> None:
 
 
 def loaded() -> tuple[Driver, ...]:
-    """Return the drivers that have been imported; only these have queues and events."""
+    """Return the drivers that have been imported, and SYCL's if dpctl has: no others can have
+    queues and events.
+    """
+    if "dpctl" in sys.modules:
+        driver_named("sycl")
     found = [each for each in _found.values() if not isinstance(each, Missing)]
     return (*found, *others)
 

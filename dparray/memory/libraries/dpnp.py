@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray._driver import driver_of, drivers, traits_of
+from dparray._driver import driver_named, driver_of, traits_of
 from dparray._driver.interface import Queue
 from dparray._dtypes import default_float, is_bfloat16
 from dparray._layout import Layout, shows_elements_twice
@@ -64,7 +64,7 @@ def _make_statics() -> None:
     thread that arrives there would wait forever with the interpreter's lock held. So one thread
     first calls a function of each module, with arguments that it rejects.
     """
-    drivers()[0].make_ready()  # type: ignore[attr-defined]
+    driver_named("sycl").make_ready()  # type: ignore[union-attr]
     with _making_statics:
         for name, module in tuple(sys.modules.items()):
             if not name.startswith("dpnp.") or name in _with_statics:

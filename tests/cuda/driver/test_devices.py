@@ -199,6 +199,7 @@ def test_a_program_of_sycls_loads_no_cuda_module() -> None:
     program = f"""{HEAD}
 x = dp.arange(100_000) + 1
 float(x.sum()), x[::2].asnumpy(), x.to_device("cpu"), dp.Device("cpu"), dp.Device(x.sycl_queue)
+dp.sort(x).tolist(), dp.fft.fft(x).asnumpy(), dp.linalg.inv(dp.eye(300)).asnumpy()
 try:
     x + object()
 except TypeError:
@@ -206,6 +207,15 @@ except TypeError:
 """
     done = _run(program)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_program_of_cudas_loads_no_module_of_sycls() -> None:
+    program = f"""{HEAD}
+x = dp.arange(1000, device="cuda:0") + 1
+print(float(x.sum()), x[::2].tolist()[:2], sorted({{"dpctl", "dpnp"}} & set(sys.modules)))
+"""
+    done = _run(program)
+    assert done.stdout == "500500.0 [1, 3] []\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -227,7 +237,7 @@ try:
 except dp.DeviceError as error:
     print(error)
 """
-    done = _run(program)
+    done = _run(program, LD_LIBRARY_PATH="")
     assert done.stdout.startswith("['cpu'] False\n"), done.stderr
     assert "no device matches 'cuda:0'; available: opencl:cpu:0" in done.stdout
     assert expected in done.stdout
