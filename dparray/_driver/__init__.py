@@ -29,6 +29,7 @@ def module_of(driver: str, name: str) -> Any:
 #: The drivers of the package, that of the default device first.
 NAMES = ("sycl", "cuda", "host")
 
+#: Those with CPUs.
 _OF_CPUS = ("sycl", "host")
 
 #: Drivers beside those of the package: a test adds its stand-in.
@@ -113,13 +114,14 @@ def drivers_for(value: object) -> Iterator[Driver]:
 
     CUDA is not asked, and so not initialized, for strings and objects that are not its own.
     """
+    asked: tuple[str, ...]
     if isinstance(value, str):
-        names = list(NAMES if "gpu" in value.lower() else NAMES[:1])
-        if is_name_of_cuda(value):
-            names = ["cuda", "sycl"]
+        is_gpu = "gpu" in value.lower()
+        asked = ("cuda", "sycl") if is_name_of_cuda(value) else NAMES if is_gpu else _OF_CPUS
     else:
         is_cudas = hasattr(value, "__cuda_stream__") or type(value).__module__.startswith("cuda.")
-        names = list(NAMES if is_cudas else ())
+        asked = NAMES if is_cudas else ()
+    names = [name for name in asked if name in NAMES]
     for name in names:
         found = driver_named(name)
         if not isinstance(found, Missing):
