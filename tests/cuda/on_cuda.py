@@ -64,6 +64,7 @@ if _IS_STANDIN:
     LEFT_OUT["has too many work-items to be emulated"] = (
         "test_loops_of_several_threads_at_once",
         "test_more_work_items_than_the_driver_counts",
+        "test_threads_reduce_on_one_queue",
     )
 
 
