@@ -46,6 +46,7 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
         "test_explicit_order_across_queues",
         "test_memory_of_dropped_arguments_lives_until_the_kernel_has_run",
         "test_profiling_times_where_the_queue_collects_them",
+        "test_threads_that_build_a_kernel_launch_the_kept_one",
         "test_waiting_for_a_launch_waits_for_those_before_it",
     ),
     "reads SPIR-V": (
