@@ -49,8 +49,12 @@ as-gpu: venv ## run tests with the CPU device playing a GPU; AS_GPU_PART=1/8
 	@PYTHONPATH=tests $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p as_gpu $(ARGS) \
 	  tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
 
-cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulates kernels
-	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.standin $(ARGS) tests/cuda/driver
+# The tests of the driver, and one of CUDA_PART's parts of the default sample of these folders.
+cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulates kernels; CUDA_PART=1/8
+	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.standin $(ARGS) tests/cuda/driver; \
+	  status=$$?; \
+	  $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.on_cuda $(ARGS) \
+	  tests/test_tiny.py tests/kernel tests/evaluate tests/algorithms tests/memory && exit $$status
 
 second: venv ## run the compiler's tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)
