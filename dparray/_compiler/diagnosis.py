@@ -764,7 +764,7 @@ def _value_problem(name: str, value: Any) -> str | None:
             f"{name} is a NumPy array of the host: pass dp.asarray({name}) as an "
             "argument; a few constants can be a tuple"
         )
-    if hasattr(value, "__sycl_usm_array_interface__"):
+    if hasattr(value, "usm_type") or hasattr(value, "__sycl_usm_array_interface__"):
         return f"{name} is an array from outside of the kernel: pass it as an argument"
     if isinstance(value, _HOST_CONTAINERS):
         return (

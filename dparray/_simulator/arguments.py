@@ -115,22 +115,26 @@ class _LocalArgument:
 
 
 def _is_device_array(value: Any) -> bool:
-    return hasattr(value, "asnumpy") and hasattr(value, "__sycl_usm_array_interface__")
+    return hasattr(value, "asnumpy") and hasattr(value, "usm_type")
+
+
+def _place(array: Any) -> tuple[int, tuple[int, ...]]:
+    """Return the address of the first element and the strides in bytes."""
+    if hasattr(array, "block"):  # dparray's
+        return array.block.pointer + array.offset, array.strides
+    interface, itemsize = array.__sycl_usm_array_interface__, np.dtype(array.dtype).itemsize
+    start = interface["data"][0] + interface.get("offset", 0) * itemsize
+    if interface.get("strides") is None:
+        return start, np.zeros(array.shape, array.dtype).strides
+    return start, tuple(step * itemsize for step in interface["strides"])
 
 
 def _host_mirrors(arrays: Sequence[Any]) -> dict[int, np.ndarray[Any, Any]]:
     """Return host copies of the arrays; those that share device memory share host memory."""
     spans = []
     for array in arrays:
-        interface = array.__sycl_usm_array_interface__
         dtype = np.dtype(array.dtype)
-        start = interface["data"][0] + interface.get("offset", 0) * dtype.itemsize
-        strides = interface.get("strides")
-        steps = (
-            np.zeros(array.shape, dtype).strides
-            if strides is None
-            else tuple(step * dtype.itemsize for step in strides)
-        )
+        start, steps = _place(array)
         reach = [(extent - 1) * step for extent, step in zip(array.shape, steps, strict=True)]
         low = start + sum(one for one in reach if one < 0)
         high = start + sum(one for one in reach if one > 0) + dtype.itemsize
