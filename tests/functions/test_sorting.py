@@ -6,6 +6,7 @@ The limits of the radix sort by rows are set to one element here.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -195,19 +196,14 @@ def test_positions_of_complex_numbers_in_order(dtype: str, count: int) -> None:
     assert np.array_equal(found, np.argsort(x, kind="stable"))
 
 
-@pytest.mark.parametrize(("features", "dispatch", "expected"), [
-    ({"AVX2": True}, ["AVX2"], True),
-    ({"AVX2": False, "SSE42": True}, ["AVX2"], False),
-    ({"AVX2": True}, [], False),
-])  # fmt: skip
-def test_numpy_vectorizes_where_processor_and_build_do(
-    features: dict[str, bool], dispatch: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("seconds", "expected"), [(0.0, True), (1e-3, False)])
+def test_the_speed_of_numpys_sort_is_measured(
+    seconds: float, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = np._core._multiarray_umath
-    monkeypatch.setattr(module, "__cpu_features__", features)
-    monkeypatch.setattr(module, "__cpu_dispatch__", dispatch)
-    monkeypatch.setattr(module, "__cpu_baseline__", ["SSE2"])
-    assert sorting._numpy_vectorizes.__wrapped__(4) is expected
+    monkeypatch.setattr(np, "sort", lambda values: time.sleep(seconds))
+    for itemsize in (2, 4, 8):
+        assert sorting._numpy_vectorizes.__wrapped__(itemsize) is expected
+    assert not sorting._numpy_vectorizes.__wrapped__(1)
 
 
 def test_long_rows_of_float16_are_sorted_by_radix(monkeypatch: pytest.MonkeyPatch) -> None:
