@@ -72,8 +72,8 @@ _TIMED, _VECTORIZED = 1 << 14, 15e-9
 def _numpy_vectorizes(itemsize: int) -> bool:
     """Return whether NumPy sorts values of this size fast with vector instructions.
 
-    It is timed once, in less than 3 ms: on some processors that have the instructions, such as AMD's
-    Zen 4, they sort as slowly as comparisons.
+    It is timed once, in less than 3 ms. On some processors with such instructions, like AMD's
+    Zen 4, they are as slow as comparisons.
     """
     if itemsize not in (2, 4, 8):
         return False
