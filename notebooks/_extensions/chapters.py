@@ -98,28 +98,49 @@ def chapter_entries(text: str) -> Iterator[Entry]:
         yield from entries(chapter[1], options)
 
 
-def function_page(chapter: str, namespace: str, name: str) -> str:
-    """Return the source of a function's page, which is in no table of contents."""
+def function_page(chapter: str, listed: list[Entry], position: int) -> str:
+    """Return the source of a function's page, which is in no table of contents.
+
+    Args:
+        chapter: the name of the reference page.
+        listed: the functions of that page.
+        position: the index of the function in ``listed``.
+    """
+    namespace, name, value = listed[position]
     full = f"{namespace}.{name}"
-    also = f":doc:`related functions </reference/{chapter}>`"
+    way = [f":doc:`Reference </reference/index>` / :doc:`{chapter} </reference/{chapter}>`"]
+    for word, at in (("previous", position - 1), ("next", position + 1)):
+        if 0 <= at < len(listed):
+            way.append(f"{word}: {link_to(listed[at])}")
+    home = getattr(value, "__module__", None)
+    near = sorted(range(len(listed)), key=lambda at: abs(at - position))
+    related = [listed[at] for at in near[1:] if getattr(listed[at][2], "__module__", None) == home]
+    also = [link_to(each) for each in related[:6]]
+    also.append(f":doc:`all related functions </reference/{chapter}>`")
     if other := numpy_name(namespace, name):
-        also += f", NumPy's `{other} <{NUMPY_PAGE.format(other)}>`__"
+        also.append(f"NumPy's `{other} <{NUMPY_PAGE.format(other)}>`__")
     return (
-        f":orphan:\n\n{full}\n{'=' * len(full)}\n\n.. py:currentmodule:: None\n\n"
-        f".. autofunction:: {full}\n\nSee also: {also}.\n"
+        f":orphan:\n\n{full}\n{'=' * len(full)}\n\n{' | '.join(way)}\n\n"
+        f".. py:currentmodule:: None\n\n.. autofunction:: {full}\n\nSee also: {', '.join(also)}.\n"
     )
+
+
+def link_to(entry: Entry) -> str:
+    """Return a link to the page of a function."""
+    namespace, name, _ = entry
+    return f":doc:`{name} </reference/generated/{namespace}.{name}>`"
 
 
 def write_function_pages(app: Sphinx) -> None:
     """Write the pages of all functions, and remove those of functions that are gone."""
     folder = Path(app.srcdir, "reference", "generated")
     folder.mkdir(exist_ok=True)
-    pages = {}
+    pages: dict[Path, str] = {}
     for path in sorted(folder.parent.glob("*.md")):
-        for namespace, name, value in chapter_entries(path.read_text()):
-            if has_page(value):
-                text = function_page(path.stem, namespace, name)
-                pages.setdefault(folder / f"{namespace}.{name}.rst", text)
+        listed = [each for each in chapter_entries(path.read_text()) if has_page(each[2])]
+        for position, (namespace, name, _) in enumerate(listed):
+            page = folder / f"{namespace}.{name}.rst"
+            pages.setdefault(page, function_page(path.stem, listed, position))
     for path in folder.glob("*.rst"):
         if path not in pages:
             path.unlink()

@@ -207,6 +207,7 @@ def test_a_function_page_links_to_its_source_and_to_numpy(browser: Any, site: Pa
     assert any("_modules/dparray/_functions/histograms" in link for link in links)
     assert any(link.endswith("numpy.histogram.html") for link in links)
     assert any(link.endswith("reference/reductions.html") for link in links)
+    assert any(link.endswith("generated/dparray.histogram2d.html") for link in links)  # the next
 
 
 def test_rich_displays_of_a_notebook_are_readable_in_both_modes(browser: Any, site: Path) -> None:
@@ -232,6 +233,9 @@ def test_rich_displays_of_a_notebook_are_readable_in_both_modes(browser: Any, si
         ("histogram", "reference/generated/dparray.histogram.html"),
         ("gpu", "guide/gpus.html"),
         ("first run slow", "start/first-run.html"),
+        ("slow first call", "start/first-run.html"),
+        ("keras", "guide/keras.html"),
+        ("xarray", "guide/xarray.html"),
         ("plot", "guide/plotting.html"),
     ],
 )
