@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dparray._compiler.diagnosis import source_of
-from dparray.kernel_api import vec_load
+from dparray.kernel_api import AtomicRef, vec_load, vec_store
 
 _FACTS = frozenset({"shape", "strides", "size", "ndim", "dtype", "itemsize", "nbytes"})
 
@@ -52,6 +52,30 @@ def read_only_parameters(
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and id(node) not in harmless
     }
+
+
+def assigned_parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the parameters whose elements a function surely writes: by assignments, atomic
+    operations and stores of vectors.
+    """
+    found = source_of(function, exact=True)
+    if found is None:
+        return frozenset()
+    known = inspect.getclosurevars(function)
+    called = {**known.globals, **known.nonlocals}
+    written = set()
+    for node in ast.walk(found.tree):
+        place: Any = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            place = node.value
+        elif isinstance(node, ast.Call) and node.args:
+            is_store = _resolved(node.func, called) in (AtomicRef, vec_store)
+            place = node.args[0] if is_store else None
+        while isinstance(place, ast.Subscript):
+            place = place.value
+        written |= {place.id} if isinstance(place, ast.Name) else set()
+    arguments = found.tree.args
+    return frozenset(written & {each.arg for each in (*arguments.posonlyargs, *arguments.args)})
 
 
 def _resolved(function: ast.expr, called: dict[str, Any]) -> Any:

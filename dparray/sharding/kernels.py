@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dparray._kernel.writes import assigned_parameters
 from dparray._runtime.event import Event, checked_events
-from dparray.exceptions import ArgumentError, KernelRangeError
+from dparray.exceptions import ArgumentError, KernelRangeError, ShardingError
 from dparray.kernel_api import NdRange, Range
 from dparray.sharding.array import ShardedArray, failures
 from dparray.sharding.layout import Sharding
@@ -53,7 +54,7 @@ class ShardedRange:
 
     On each device the kernel runs over its own shard, with ids from 0. Sharded arrays are passed as
     the device's block: if they have a halo, the shard begins at ``x.first_own``. A list has one
-    value per shard. A kernel that writes to a replicated array changes the copy on its device only.
+    value per shard. A kernel must not write to a replicated array, whose copies would differ.
 
     Args:
         array: the sharded array.
@@ -105,6 +106,7 @@ class ShardedRange:
 
         Raises:
             ShardingError: an array is sharded differently from the range.
+            ShardingError: the kernel writes to a replicated array.
             ArgumentError: a list does not have one value per shard.
             KernelArgumentError: ``depends_on`` contains an object that is not an event.
         """
@@ -118,6 +120,7 @@ class ShardedRange:
                     f"{len(arguments[at])} values for {count} shards; give one per shard"
                 )
         plain = [None if at in lists else value for at, value in enumerate(arguments)]
+        self._check_copies(kernel, arguments)
         named = zip(kernel._parameters, arguments, strict=False)
         leader = next((name for name, value in named if value is self._array), "the range")
         names = [leader, *kernel._parameters]
@@ -141,6 +144,19 @@ class ShardedRange:
             with failures(f"kernel {kernel.__name__}", self.sharding, number):
                 events.append(kernel._launch(space, tuple(given), before))
         return ShardedEvent(events)
+
+    def _check_copies(self, kernel: Any, arguments: Sequence[Any]) -> None:
+        """Raise if the kernel writes to a replicated array, unless each device runs all of it."""
+        if self._array.is_replicated:
+            return
+        for name, value in zip(kernel._parameters, arguments, strict=False):
+            is_copied = isinstance(value, ShardedArray) and value.is_replicated
+            if is_copied and name in assigned_parameters(kernel.py_func):
+                raise ShardingError(
+                    f"kernel {kernel.__name__}: it writes to {name}, a replicated array, and each "
+                    "device would change its own copy only; write to an array that is sharded like "
+                    f"the range, or pass list({name}.shards) to change the copies separately"
+                )
 
 
 def _extents(local_range: Any) -> tuple[int, ...]:

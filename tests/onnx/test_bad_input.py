@@ -229,6 +229,26 @@ def test_huge_constants_are_not_allocated(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "shapes", "attributes"),
+    [
+        ("MatMul", [(300, 1), (1, 300)], {}),
+        ("MatMul", [(90, 1, 30, 2), (90, 2, 30)], {}),
+        ("Gemm", [(1, 300), (1, 300)], {"transA": 1}),
+        ("Einsum", [(300,), (300,)], {"equation": "i,j->ij"}),
+        ("Einsum", [(300,), (300,)], {"equation": "i,j"}),
+        ("Einsum", [(100, 2, 30), (2, 30)], {"equation": "...ij,kj->...ik"}),
+    ],
+)
+def test_products_larger_than_the_limit_are_refused(kind, shapes, attributes) -> None:
+    proto = make([node(kind, ["x", "z"], ["y"], **attributes)], [info("x"), info("z")], [info("y")])
+    arrays = [values(*shape) for shape in shapes]
+    limit = 1 << 10 if kind == "Einsum" and len(shapes[0]) == 3 else 1 << 18
+    with raises("max_bytes"):
+        dp.onnx.load(proto, max_bytes=limit)(*arrays)
+    dp.onnx.load(proto, max_bytes=1 << 26)(*arrays)
+
+
+@pytest.mark.parametrize(
     ("kind", "shape", "weights", "attributes"),
     [
         ("Reshape", (2, 8), {"w": np.array([-3, 8])}, {}),

@@ -495,6 +495,28 @@ def test_a_range_is_that_of_a_sharded_array(two: list[Any]) -> None:
 # -- random numbers --------------------------------------------------------------------------------
 
 
+def test_kernels_write_no_replicated_arrays(two: Any) -> None:
+    @dp.kernel
+    def add(item, x, total):
+        i = item.get_id(0)
+        dp.AtomicRef(total, 0).fetch_add(x[i])
+
+    @dp.kernel
+    def read(item, x, total):
+        i = item.get_id(0)
+        x[i] = total[0] + 1
+
+    x = dp.distribute(dp.arange(6.0), two)
+    total = dp.distribute(dp.zeros(1), two, axis=None)
+    with pytest.raises(dp.ShardingError, match=r"writes to total.*list\(total.shards\)"):
+        dp.call_kernel(add, dp.sharding.ShardedRange(x), x, total)
+    dp.call_kernel(add, dp.sharding.ShardedRange(x), x, list(total.shards)).wait()
+    assert sum(each.item() for each in total.shards) == 15
+    total = dp.distribute(dp.zeros(1), two, axis=None)
+    dp.call_kernel(read, dp.sharding.ShardedRange(x), x, total).wait()
+    assert x.asnumpy().tolist() == [1] * 6
+
+
 def test_each_shard_has_its_own_stream(places: list[Any]) -> None:
     rng = dp.sharding.default_rng(5, places)
     x = rng.normal(3.0, 2.0, size=(3000, 2))

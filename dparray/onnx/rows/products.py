@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,18 @@ def _matmul(call: Call, x: Any, y: Any) -> Any:
 MIN_CONVOLVED, MAX_CONVOLVED_TERMS, MAX_CONVOLVED_ROWS = 1 << 18, 512, 64
 
 
+def check_product(call: Call, x: Any, y: Any) -> None:
+    """Raise if the product of two arrays would exceed the limit of the model."""
+    try:
+        stack = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError:  # the product refuses it
+        return
+    columns = y.shape[-1:] if y.ndim > 1 else ()
+    call.check_size((*stack, *x.shape[-2:-1], *columns), x.dtype)
+
+
 def _product(call: Call, x: Any, y: Any) -> Any:
+    check_product(call, x, y)
     if not call.run.is_device_dtype(x.dtype):
         return np.matmul(x.astype("float32"), y.astype("float32")).astype(x.dtype)
     if (
@@ -69,9 +82,31 @@ def _gemm(call: Call, x: Any, y: Any, z: Any = None) -> Any:
 def _einsum(call: Call, *x: Any) -> Any:
     equation = call["equation"].replace(" ", "")
     dtype = x[0].dtype
+    _check_einsum(call, equation, x)
     if dtype.kind != "V":
         return call.xp.einsum(equation, *x)
     return call.xp.einsum(equation, *(each.astype("float32") for each in x)).astype(dtype)
+
+
+def _check_einsum(call: Call, equation: str, x: Sequence[Any]) -> None:
+    """Raise if the result would exceed the limit of the model."""
+    terms, arrow, result = equation.partition("->")
+    if not arrow:
+        letters = sorted(set(terms) - set(",."))
+        result = "..." + "".join(each for each in letters if terms.count(each) == 1)
+    lengths: dict[str, int] = {}
+    stack: tuple[int, ...] = ()
+    for term, each in zip(terms.split(","), x, strict=False):
+        before, dots, after = term.partition("...")
+        end = each.ndim - len(after)
+        sizes = (*each.shape[: len(before)], *each.shape[end:])
+        for letter, size in zip(before + after, sizes, strict=False):
+            lengths[letter] = max(size, lengths.get(letter, 0))
+        with suppress(ValueError):  # einsum itself refuses shapes that do not fit
+            stack = np.broadcast_shapes(stack, each.shape[len(before) : end] if dots else ())
+    stack = stack if "..." in result else ()
+    own = (lengths.get(each, 1) for each in result.replace("...", ""))
+    call.check_size((*stack, *own), x[0].dtype)
 
 
 @row("Det", is_on_device=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dparray.onnx.registry import Call, checked_axis, row
 from dparray.onnx.rows.elementwise import narrow, scalar
+from dparray.onnx.rows.products import check_product
 from dparray.onnx.rows.windows import conv
 from dparray.onnx.tensors import numpy_dtype
 
@@ -99,8 +100,9 @@ def _centered(call: Call, x: Any, zero: Any, axis: int) -> Any:
 
 @row("MatMulInteger")
 def _matmul_integer(call: Call, x: Any, y: Any, x_zero: Any = None, y_zero: Any = None) -> Any:
-    left = _centered(call, x, x_zero, x.ndim - 2)
-    return call.xp.matmul(left, _centered(call, y, y_zero, y.ndim - 1))
+    left, right = _centered(call, x, x_zero, x.ndim - 2), _centered(call, y, y_zero, y.ndim - 1)
+    check_product(call, left, right)
+    return call.xp.matmul(left, right)
 
 
 def _requantized(call: Call, x: Any, factor: Any, zero: Any) -> Any:
