@@ -314,6 +314,8 @@ static CUresult allocate(uintptr_t *address, size_t size, int kind, int device, 
         devices[device].used += size;
     else
         mprotect((void *)at, pages(size), PROT_READ | PROT_WRITE);
+    if (written && !is_device) /* the host writes without a call */
+        memset(written + (at - (uintptr_t)face), 1, size);
     memset(inside + (at - (uintptr_t)face), 0xA5, size < POISONED ? size : POISONED);
     *address = at;
     result = CUDA_SUCCESS;
