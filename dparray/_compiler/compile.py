@@ -35,7 +35,7 @@ from dparray._compiler.key import (
     stored_text_key,
     text_key,
 )
-from dparray._compiler.targets import EmissionError, back_end
+from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
@@ -62,7 +62,8 @@ def obtain_kernel(
     Args:
         function: a Python function in the kernel language.
         types: type keys, the item first.
-        options: ``debug``, ``inline_threshold``, ``fp_contract``.
+        options: ``debug``, ``inline_threshold``, ``fp_contract``, and ``dimensions``, the number of
+            dimensions of the range for a kernel without an item.
         target: the target of the device.
         labels: the parameters with their types, for error messages.
         queue: the queue of the launch; its driver loads its compiler meanwhile.
@@ -280,6 +281,8 @@ def compile_kernel(
             try:
                 checked = bool(options.get("debug"))
                 entry, text, advice = compiler.compile(function, types, debug=checked)
+                if "dimensions" in options:
+                    text += DIMENSIONS.format(options["dimensions"])
                 compiled = llvm.optimised(text, target, bool(options.get("fp_contract")))
                 reason = _missing_function(compiled[0])
             except KernelError:

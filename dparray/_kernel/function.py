@@ -512,9 +512,11 @@ class KernelFunction:
             )
         kernels = self._kernels
         self._watch()
-        all_types = (item, *types) if self._has_item else types
+        all_types, options = (item, *types), self.options
+        if not self._has_item:  # Its types do not say how many dimensions its ranges have.
+            all_types, options = types, {**options, "dimensions": int(item[-1])}
         compiled = compile.obtain_kernel(
-            self.py_func, all_types, self.options, target, self._parameter_labels(types), queue
+            self.py_func, all_types, options, target, self._parameter_labels(types), queue
         )
         kernels[item, types, target] = compiled
         if size and compiled.advice.unread:

@@ -7,6 +7,7 @@ import re
 from dparray._compiler.declarations import Function, function_of, split
 from dparray._compiler.ptx.definitions import definitions
 from dparray._compiler.ptx.work_items import Launch
+from dparray._compiler.targets import DIMENSIONS
 from dparray.exceptions import KernelCompileError
 
 _DECLARED = re.compile(
@@ -21,7 +22,9 @@ _ENTRY = re.compile(
     r"(?P<label>[-\w.$]+:[^\n]*\n)?",
     re.MULTILINE,
 )
-# The item of a kernel in Numba's mangled names, and the dimensions that a generated kernel reads.
+# The line of a kernel without an item; the item of a kernel in Numba's mangled names; and the
+# dimensions that a generated kernel reads.
+_STATED = re.compile(DIMENSIONS.format(r"(\d)"))
 _ITEM = re.compile(r"ItemTypeILi(\d)EE")
 _DIMENSION = re.compile(r"@_Z\d+get_\w+j\(i32 (\d)\)")
 _UNCONTRACTED = re.compile(r"(= f(?:add|sub|mul)) (?!contract )")
@@ -31,8 +34,8 @@ _DYNAMIC = "@dparray_dynamic = external addrspace(3) global [0 x i8], align 16\n
 
 def dimensions_of(text: str) -> int:
     """Return the number of dimensions of a kernel's range."""
-    if item := _ITEM.search(text):
-        return int(item[1])
+    if found := _STATED.search(text) or _ITEM.search(text):
+        return int(found[1])
     return max(map(int, _DIMENSION.findall(text)), default=0) + 1
 
 
