@@ -658,7 +658,7 @@ def compare(case: Case, queue: Any = None) -> None:
         arguments = (*given, found, *local, *[real] * case.has_reals)
         dp.call_kernel(kernel, case.index_space, *arguments)
     for compiled in kernel._kernels.values():
-        assert not faults(compiled.module)
+        assert compiled.target.name != "spirv64" or not faults(compiled.module)
     given_rows = found.asnumpy()
     if case.local:
         wanted = np.zeros(shape, "int64")

@@ -29,7 +29,7 @@ from dparray._compiler import compile as compiler
 from dparray._compiler import names, translation
 from dparray._compiler.llvm_builder import GLOBAL, POINTER, Array
 from dparray._compiler.numbers import INT64, KINDS, UINT64, Value, written
-from dparray._compiler.spirv import client
+from dparray._compiler.targets import back_end
 from tests.kernel import random_programs
 from tests.kernel.random_programs import Case, make_case
 
@@ -279,7 +279,7 @@ def without_numba(case: Case) -> Iterator[list[str]]:
         started = time.perf_counter()
         try:
             program = _Program(ast.parse(case.text), types, case.counts.size)
-            compiled = client.optimised(program.module(), target)
+            compiled = back_end(target).optimised(program.module(), target)
         except translation.TranslationError as error:
             refused.append(str(error))
             return original(function, types, options, target, labels)
