@@ -15,7 +15,7 @@ from collections.abc import Generator
 import pytest
 
 from tests.as_gpu import CPU_ONLY, OF_CPU_FORMS, leave_to_other_parts
-from tests.cuda import standin
+from tests.cuda import cupy_standin, standin
 
 os.environ["DPARRAY_DEVICE"] = "cuda:0"  # before anything imports dparray
 _IS_STANDIN = os.environ.get("CUDA_STANDIN") != "0"
@@ -54,7 +54,10 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
         "test_a_kernel_of_float32_needs_no_double_precision",
         "test_a_kernel_of_float64_is_found_to_need_it",
         "test_loads_and_stores_get_an_order_that_they_may_have",
+        "test_pure_indices_may_be_assumed_not_to_overflow",
     ),
+    # On CUDA the last dimension runs fastest in a sub-group, in the simulator the first.
+    "has sub-groups in groups of two dimensions": ("test_a_loop_counted_in_two_bits_is_written",),
     "has a kernel in OpenCL C": ("test_raw_kernels", "test_an_empty_range_runs_nothing"),
     "has groups of more than 1,024 work-items": ("test_scans_over_two_dimensions_of_any_group",),
     "the compiler refuses such local memory already": (
@@ -73,6 +76,7 @@ if _IS_STANDIN:
 def pytest_configure(config: pytest.Config) -> None:
     if _IS_STANDIN:
         standin.pytest_configure(config)
+        cupy_standin.install()
 
 
 def pytest_report_header() -> str:
@@ -96,14 +100,16 @@ def pytest_runtest_teardown() -> None:
             standin.install().repair(device)
 
 
-# --- machines without SYCL ------------------------------------------------------------------------
+# --- packages that are not there ------------------------------------------------------------------
 
 _PACKAGES_OF_SYCL = ("dpctl", "dpnp")
 
 
 def _missing(error: BaseException | None) -> str:
-    """Return the package of SYCL whose absence an error reports, or ""."""
+    """Return the package whose absence an error reports, or ""."""
     while error is not None:
+        if isinstance(error, KeyError) and error.args == ("CuPy",):
+            return "the adapter of CuPy"  # until there is one
         name = (getattr(error, "name", None) or "").partition(".")[0]
         if isinstance(error, ImportError) and name in _PACKAGES_OF_SYCL:
             return name
@@ -115,7 +121,7 @@ def _missing(error: BaseException | None) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Skip tests that import dpctl or dpnp where these are not installed."""
+    """Skip tests that need dpctl, dpnp or CuPy's functions where these are not installed."""
     report = yield
     if report.failed and call.excinfo and (name := _missing(call.excinfo.value)):
         report.outcome = "skipped"
