@@ -21,6 +21,7 @@ class _NumPy:
     """The :class:`dparray.memory.libraries.Library`; NumPy computes when it is called."""
 
     name = "NumPy"
+    has_kernels = False
 
     def __init__(self) -> None:
         self.called: list[str] = []

@@ -7,8 +7,8 @@ use, and :mod:`dparray._evaluate.execute` runs it. Its steps have three backends
 - *host*: the calling thread computes few elements in host-accessible memory, because a launch would
   cost more than the work;
 - *fused*: one generated kernel for the whole expression, or for the largest possible part;
-- *library*: one dpnp kernel for each operation, for operations without generated kernels, and for
-  expressions that are not worth compiling yet.
+- *library*: one kernel of a library for each operation, for operations without generated kernels,
+  and for expressions that are not worth compiling yet.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from dparray._graph.ops import Op
 from dparray._layout import Layout
 from dparray._runtime import host_maps
 from dparray.memory.blocks import allocate, planned_layout
+from dparray.memory.libraries import has_kernels
 
 #: Called before one node is evaluated alone, with the bound plan, the signature, and the nodes.
 observers: list[Callable[[BoundPlan, Canonical, Sequence[Node]], None]] = []
@@ -188,7 +189,7 @@ def plan_traits_of(queue: Any) -> PlanTraits:
     accessible = [kind for kind in _KINDS_OF_MEMORY if host_may_compute(queue, kind)]
     facts = machine_of(queue), tuning_of(queue), frozenset(accessible)
     traits = traits_of(queue)
-    return PlanTraits(*facts, config.fp_contract, traits.target, traits.library == "dpnp")
+    return PlanTraits(*facts, config.fp_contract, traits.target, has_kernels(traits))
 
 
 def host_may_compute(queue: Any, usm_type: str) -> bool:

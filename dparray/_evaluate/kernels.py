@@ -112,8 +112,8 @@ def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
 
 
 def _is_counted_by_calls(launch: KernelLaunch, queue: Any) -> bool:
-    """Return whether dpnp's kernels compute while another thread compiles. True on a GPU, whose
-    driver compiles longer than the device needs for an operation on any array.
+    """Return whether a library's kernels compute while another thread compiles. True on a GPU,
+    whose driver compiles longer than the device needs for an operation on any array.
     """
     return (
         not launch.must_compile

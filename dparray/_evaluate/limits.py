@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 #: An expression with at least this many elements is compiled immediately.
 COMPILE_ELEMENTS = 1 << 17
 
-#: A smaller one is compiled once this many elements went through dpnp's kernels.
+#: A smaller one is compiled once this many elements went through a library's kernels.
 COMPILE_TOTAL_ELEMENTS = 1 << 21
 
 #: An expression is compiled in the background from this call on, on a GPU and wherever the host
 #: takes more than this many times as long as the kernel is expected to.
 COMPILE_CALLS, CLEARLY_SLOWER = 2, 1.5
 
-#: A dpnp call counts as at least this many elements: its extra cost over a launch.
+#: A call of a library counts as at least this many elements: its extra cost over a launch.
 MIN_CALL_ELEMENTS = 1 << 11
 
 #: A new expression with at least this many elements is looked up in the disk cache.
@@ -138,7 +138,7 @@ def is_worth_asking_after(calls: int) -> bool:
 
 
 def effective_call_size(size: int) -> int:
-    """Return the number of elements that a call of dpnp over ``size`` counts as."""
+    """Return the number of elements that a call of a library over ``size`` counts as."""
     return max(size, MIN_CALL_ELEMENTS)
 
 
@@ -148,7 +148,7 @@ def force(executor: str) -> Iterator[None]:
 
     Args:
         executor: ``"host"``, the calling thread with NumPy; ``"fused"``, generated kernels, each
-            compiled when it is met; ``"library"``, dpnp's ready kernels.
+            compiled when it is met; ``"library"``, a library's ready kernels.
 
     Raises:
         ValueError: another word.

@@ -22,7 +22,7 @@ from dparray._runtime import fallback, host_maps, profiled
 from dparray._runtime.queues import note_work, wait_to_read, wait_to_write
 from dparray.memory import pinned
 from dparray.memory.blocks import Positions, allocate, memory_at
-from dparray.memory.libraries import library_of
+from dparray.memory.libraries import has_kernels, library_of
 
 
 def host_views(
@@ -175,7 +175,7 @@ def assign(target: Layout, source: Layout) -> None:
             view, values = host_views(queue, target, source)  # type: ignore[misc]
             view[...] = values.copy() if np.may_share_memory(view, values) else values
         return
-    if traits_of(queue).library != "dpnp":  # CuPy would compile a kernel, too.
+    if not has_kernels(traits_of(queue)):
         store_by_kernel(target, source)
         return
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from dparray._driver import traits_of
-from dparray._driver.interface import Queue
+from dparray._driver.interface import Queue, Traits
 from dparray._layout import Layout
 from dparray.exceptions import DeviceError
 
@@ -44,9 +44,12 @@ class Library(Protocol):
 
     Attributes:
         name: the library's name in messages, the same as ``Traits.library``.
+        has_kernels: whether its kernels for operations, reductions and copies are compiled ahead.
+            Otherwise these are dparray's kernels everywhere.
     """
 
     name: str
+    has_kernels: bool
 
     def errors(self) -> LibraryErrors:
         """Return the classes of the library's errors, after it was called."""
@@ -107,12 +110,17 @@ def library_of(queue: Queue) -> Library:
         DeviceError: there is none.
     """
     traits = traits_of(queue)
-    if not traits.library:
+    if traits.library not in modules:
         raise DeviceError(
             f"{traits.filter_string} has no library for what dparray's kernels do not compute; "
             'move the arrays to another device, for example by x.to_device("cpu")'
         )
     return _library(traits.library)
+
+
+def has_kernels(traits: Traits) -> bool:
+    """Return whether a device has a library whose kernels are compiled ahead; imports none."""
+    return traits.library in modules and _library(traits.library).has_kernels
 
 
 @cache
