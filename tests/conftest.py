@@ -177,7 +177,7 @@ def standin() -> Iterator[Any]:
 
     _driver.by_type[Queue] = driver = StandIn()
     _driver.others.append(driver)
-    libraries.modules["NumPy"] = "tests.standin_library"
+    libraries.modules["NumPy on the stand-in"] = "tests.standin_library"
     yield driver
     _driver.others.remove(driver)  # The pool goes on to ask it for its memory's queues.
     _driver.traits_of.cache_clear()

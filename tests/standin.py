@@ -206,7 +206,7 @@ _TRAITS = Traits(
     aspects=frozenset({"fp16", "fp64", "atomic64", "usm_device", "usm_shared", "usm_host"}),
     shares_memory=False,
     target=Target("ptx", "sm_75"),
-    library="NumPy",
+    library="NumPy on the stand-in",
     chooses_groups=False,
 )
 

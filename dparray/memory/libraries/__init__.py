@@ -100,7 +100,10 @@ class Library(Protocol):
 
 
 #: The modules of the libraries by their names in ``Traits.library``.
-modules: dict[str, str] = {"dpnp": "dparray.memory.libraries.dpnp"}
+modules: dict[str, str] = {
+    "dpnp": "dparray.memory.libraries.dpnp",
+    "NumPy": "dparray.memory.libraries.numpy",
+}
 
 
 def library_of(queue: Queue) -> Library:
