@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._driver import order_of
+from dparray._driver import Missing, driver_named, order_of
+from dparray._driver.interface import Driver
 from dparray._runtime import queues
 from dparray.memory import copies
 from tests.standin import Queue, StandIn
@@ -20,6 +21,15 @@ VALUES = np.arange(12.0).reshape(3, 4)
 @pytest.fixture
 def queue(standin: StandIn) -> Queue:
     return Queue(standin.found[0])
+
+
+@pytest.mark.parametrize("name", ["standin", "sycl", "cuda", "host"])
+def test_a_driver_has_all_functions_of_the_interface(name: str, standin: StandIn) -> None:
+    driver: Any = standin if name == "standin" else driver_named(name)
+    if isinstance(driver, Missing):
+        pytest.skip(driver.reason)
+    members = {*vars(Driver), *Driver.__annotations__}
+    assert {each for each in members if not each.startswith("_")} <= set(dir(driver))
 
 
 def test_a_device_is_found_by_its_name_and_by_its_queue(standin: StandIn, queue: Queue) -> None:

@@ -11,6 +11,17 @@ from dparray._driver.sycl.devices import devices, missing_usm
 _AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
 
 
+def shown() -> list[dpctl.SyclDevice]:
+    """Return all devices that SYCL shows, also those that cannot hold arrays."""
+    found: list[dpctl.SyclDevice] = dpctl.get_devices()
+    return found
+
+
+def default() -> dpctl.SyclDevice:
+    """Return SYCL's own default device."""
+    return dpctl.select_default_device()
+
+
 def platforms() -> list[dict[str, Any]]:
     """Return the platforms that SYCL shows, with their devices, usable or not."""
     usable = devices()

@@ -243,7 +243,7 @@ def _place(device: Any) -> str:
 def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -> str:
     """There is a device that can hold arrays, and the one asked for is such a device."""
     module = module_of("sycl", "devices")
-    devices = module_of("sycl", "devices").dpctl.get_devices() if found is None else found
+    devices = module_of("sycl", "report").shown() if found is None else found
     reasons = [(device, module.missing_usm(device)) for device in devices]
     lines = [
         _place(device) + (f": cannot hold arrays, {reason}" if reason else "")
@@ -264,7 +264,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
                 "choose by type alone: ONEAPI_DEVICE_SELECTOR='*:cpu'\n" + remedy
             )
         raise Broken("\n".join(lines) or "the drivers show no SYCL device", remedy)
-    first = module.dpctl.select_default_device() if found is None else found[0]
+    first = module_of("sycl", "report").default() if found is None else found[0]
     if module.missing_usm(first):
         raise Broken(
             "\n".join(lines) + f"\n{first.filter_string} is SYCL's own default, on which dpctl and "
@@ -279,7 +279,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
 
 def check_driver_age(found: Sequence[Any] | None = None) -> str:
     """Check that no driver computes wrong results or is older than any that was tried."""
-    devices = module_of("sycl", "devices").dpctl.get_devices() if found is None else found
+    devices = module_of("sycl", "report").shown() if found is None else found
     lines = []
     for device in devices:
         # GPU drivers begin with a year of two digits, on Level Zero with a number of another kind.
