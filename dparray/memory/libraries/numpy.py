@@ -6,6 +6,7 @@ Most of what NumPy computes there never comes here: ``compute(host=)`` calls it 
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,17 +14,21 @@ from typing import Any
 import numpy as np
 
 from dparray._driver.interface import Queue
+from dparray._dtypes import is_bfloat16
 from dparray._layout import Layout
 from dparray._runtime import queues
-from dparray.exceptions import UnsupportedFeatureError
+from dparray.exceptions import DTypeError, UnsupportedFeatureError
 from dparray.memory import blocks, staging
 from dparray.memory.libraries import LibraryErrors
 
 __all__ = ["library"]
 
 
-class _NumPy:
-    """The :class:`dparray.memory.libraries.Library`; it computes when it is called."""
+class _NumPy(threading.local):
+    """The :class:`dparray.memory.libraries.Library`; it computes when it is called.
+
+    The queue and the USM type of its results belong to a thread.
+    """
 
     name = "NumPy"
     has_kernels = False
@@ -35,6 +40,10 @@ class _NumPy:
         return LibraryErrors(np.exceptions.AxisError, np.linalg.LinAlgError, MemoryError)
 
     def array(self, layout: Layout, as_bits: bool = False) -> np.ndarray:
+        if is_bfloat16(layout.dtype):
+            if not as_bits:
+                raise DTypeError("NumPy has no bfloat16")
+            layout = layout._replace(dtype=np.dtype(np.uint16))
         return staging.host_view(layout)
 
     def layout(self, array: Any) -> Layout:
@@ -48,10 +57,14 @@ class _NumPy:
 
     @contextmanager
     def calls(self, queue: Queue, usm_type: str = "device") -> Iterator[None]:
+        before = self._place
         self._place = queue, usm_type
         queues.wait(queue)
-        with np.errstate(all="ignore"):
-            yield
+        try:
+            with np.errstate(all="ignore"):
+                yield
+        finally:
+            self._place = before
 
     def store(self, target: np.ndarray, source: Any) -> None:
         target[...] = source.copy() if np.may_share_memory(target, source) else source
