@@ -19,7 +19,7 @@ from dparray._array import allocation, apply, fastpath, host_fastpath
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
-from dparray._driver import traits_of, when_loaded
+from dparray._driver import module_of, traits_of, when_loaded
 from dparray._driver.marks import lock as order_lock
 from dparray._evaluate import bound_plan, evaluate, host, host_operations, limits, writes
 from dparray._functions import products, protocols
@@ -109,6 +109,7 @@ def install(module: Any) -> None:
             module.take_driver(*functions)
 
     when_loaded(take)
+    module_of("host", "threads").use_pool(module.share_parts, module.use_threads)
     for name in ("shape", "ndim", "size", "dtype", "T"):
         slow = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), slow.fset, None, slow.__doc__))

@@ -43,9 +43,9 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 798,
-    "driver": 7_133,
+    "driver": 7_167,
     "runtime": 4_127,
-    "memory": 3_171,
+    "memory": 3_184,
     "graph": 2_160,
     "codegen": 3_307,
     "compiler": 23_210,

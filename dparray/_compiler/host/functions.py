@@ -78,7 +78,8 @@ def definitions(wanted: Iterable[Function]) -> str:
         head = f"define internal {result} @{name}({kinds}) alwaysinline nounwind"
         texts[name] = f"{head} {{\n{body}\n}}\n"
         waiting += [function_of(name, result, rest) for result, name, rest in _CALLS.findall(body)]
-    return "".join(texts.values())
+    text = "".join(texts.values())
+    return mathematics.angles() + text if f"@{mathematics.ANGLES}," in text else text
 
 
 def _is_of_c_library(name: str) -> bool:

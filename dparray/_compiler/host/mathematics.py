@@ -188,15 +188,22 @@ def _log(w: _Writer, x: str, is_long: bool) -> str:
     return w.select(w.compare("olt", x, _number(0)), _number(math.nan), value)
 
 
-def _circular(w: _Writer, x: str, is_long: bool, is_cosine: bool) -> str:
-    n, total = w.nearest(x, 2 / math.pi)
+def _circular(w: _Writer, x: str, tail: str, is_long: bool, is_cosine: bool) -> str:
+    """Return the sine or cosine of the sum of an angle and a small tail."""
+    n, total = w.nearest(x if is_long else w.add(x, tail), 2 / math.pi)
     r = x
     for part in _HALF_PI:
         r = w.fma(n, _number(-part), r)
+    r = w.add(r, tail)
     quadrant = w.do(f"add i64 {w.bits(total)}, {int(is_cosine)}")
     squared = w.mul(r, r)
-    sine = w.mul(r, w.poly(squared, _series("sin", is_long)))
-    cosine = w.poly(squared, _series("cos", is_long))
+    sines, cosines = _series("sin", is_long), _series("cos", is_long)
+    if is_long:  # The series begin with 1, which is added last, so that it is rounded once.
+        sine = w.fma(w.mul(r, squared), w.poly(squared, sines[1:]), r)
+        cosine = w.fma(squared, w.poly(squared, cosines[1:]), _number(1))
+    else:
+        sine = w.mul(r, w.poly(squared, sines))
+        cosine = w.poly(squared, cosines)
     is_odd = w.do(f"icmp ne i64 {w.do(f'and i64 {quadrant}, 1')}, 0")
     value = w.bits(w.select(is_odd, cosine, sine))
     flip = w.do(f"shl i64 {w.do(f'and i64 {quadrant}, 2')}, 62")
@@ -294,16 +301,67 @@ def body(name: str, kind: str) -> str | None:
 
 
 def _angles(name: str, kind: str) -> str:
-    """Return sine or cosine, which leaves large angles to the C library."""
-    is_float = kind == "float"
-    w = _Writer("  %x = fpext float %0 to double") if is_float else _Writer()
-    x = "%x" if is_float else "%0"
-    is_large = w.compare("ogt", w.abs(x), _number(_MAX_ANGLE))
+    """Return sine or cosine; large angles are reduced by a table, or left to LLVM's function."""
+    if kind == "double":
+        w = _Writer()
+        is_large = w.compare("ogt", w.abs("%0"), _number(_MAX_ANGLE))
+        w.lines += [f"  br i1 {is_large}, label %large, label %usual", "large:"]
+        # LLVM vectorizes around a call of its own function, but not of the C library's.
+        far = w.do(f"call double @llvm.{name}.f64(double %0)")
+        w.lines += [f"  ret double {far}", "usual:"]
+        value = _circular(w, "%0", _number(0), True, name == "cos")
+        return "\n".join([*w.lines, f"  ret double {value}"])
+    w = _Writer("  %x = fpext float %0 to double")
+    is_large = w.compare("ogt", w.abs("%x"), _number(_MAX_ANGLE))
+    is_large = w.do(f"and i1 {is_large}, {w.compare('one', w.abs('%x'), _number(math.inf))}")
     w.lines += [f"  br i1 {is_large}, label %large, label %usual", "large:"]
-    # LLVM vectorizes around a call of its own function, but not of the C library's.
-    far = w.do(f"call {kind} @llvm.{name}.{'f32' if is_float else 'f64'}({kind} %0)")
-    w.lines += [f"  ret {kind} {far}", "usual:"]
-    value = _circular(w, x, not is_float, name == "cos")
-    if is_float:
-        value = w.do(f"fptrunc double {value} to float")
-    return "\n".join([*w.lines, f"  ret {kind} {value}"])
+    bits = w.bits("%x")
+    exponent = w.do(f"and i64 {w.do(f'lshr i64 {bits}, 52')}, 127")  # less 1023, without the sign
+    exponent = w.do(f"and i64 {w.do(f'add i64 {exponent}, 1')}, 127")
+    scale = w.power_of_two(w.do(f"sub i64 {_MANTISSA}, {exponent}"))
+    mantissa = w.mul("%x", scale)
+    parts = []
+    for column in (0, 1):
+        place = f"getelementptr [2 x double], ptr @{ANGLES}, i64 {exponent}, i64 {column}"
+        factor = w.do(f"load double, ptr {w.do(place)}")
+        parts.append(w.mul(mantissa, factor))
+    w.lines += ["  br label %usual", "usual:"]
+    angle = w.do(f"phi double [ %x, %start ], [ {parts[0]}, %large ]")
+    tail = w.do(f"phi double [ {_number(0)}, %start ], [ {parts[1]}, %large ]")
+    value = _circular(w, angle, tail, False, name == "cos")
+    value = w.do(f"fptrunc double {value} to float")
+    return "\n".join(["start:", *w.lines, f"  ret float {value}"])
+
+
+#: The bits behind the point of a float32's mantissa.
+_MANTISSA = 23
+#: The table for large angles: 2**(exponent - 23) modulo 2 pi, in two parts.
+ANGLES = "dparray.angles"
+
+
+@functools.cache
+def angles() -> str:
+    """Return the definition of the table, by the exponents of float32.
+
+    The first parts have 29 bits, so that their products with mantissas are exact.
+    """
+    scale = 1 << 400
+    pi = 4 * (4 * _arctangent(5, scale) - _arctangent(239, scale))
+    rows = []
+    for exponent in range(128):
+        rest = (scale << exponent >> _MANTISSA) % (2 * pi)
+        value = rest - 2 * pi if rest > pi else rest
+        high = round(value / scale * 2**27) / 2**27
+        low = (value - int(high * 2**27) * (scale >> 27)) / scale
+        rows.append(f"[2 x double] [double {_number(high)}, double {_number(low)}]")
+    kind = f"[{len(rows)} x [2 x double]]"
+    return f"@{ANGLES} = internal unnamed_addr constant {kind} [{', '.join(rows)}]\n"
+
+
+def _arctangent(inverse: int, scale: int) -> int:
+    """Return the arctangent of 1 / inverse, times a scale."""
+    power, total, k = scale // inverse, 0, 0
+    while power:
+        total += (-power if k % 2 else power) // (2 * k + 1)
+        power, k = power // (inverse * inverse), k + 1
+    return total

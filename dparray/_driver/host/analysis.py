@@ -245,6 +245,17 @@ class Function:
             coming += [each for each in self.by[name].to if each not in stops]
         return False
 
+    def may_wait(self) -> bool:
+        """Return whether a loop reads by an atomic operation, and may so wait for other work."""
+        inside = set[str]().union(*self.loops.values())
+        used = {each for block in self.blocks for one in block.body for each in one.used}
+        return any(
+            one.text.startswith(("load atomic", "cmpxchg"))
+            or (one.opcode == "atomicrmw" and one.name in used)
+            for name in inside
+            for one in self.by[name].body
+        )
+
     # -- divergence
 
     def diverge(self) -> None:

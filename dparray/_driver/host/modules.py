@@ -13,6 +13,7 @@ import re
 import threading
 from functools import cache
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from struct import unpack
 from typing import Any, NamedTuple
@@ -26,7 +27,6 @@ from dparray._driver.host.frame import PACK, RUN, WORDS, packer
 from dparray._driver.host.program import Program
 from dparray._driver.host.queues import Queue
 from dparray._driver.host.reading import Unsupported, read
-from dparray._driver.host.threads import SHORT_PART
 from dparray._driver.interface import Loaded, ModuleRejected, PackedRange, Store
 from dparray.exceptions import KernelCompileError
 
@@ -37,8 +37,10 @@ _DECLARED = re.compile(r"^declare [^@\n]*@([\w.]+)\(", re.MULTILINE)
 _LONG_PROGRAM = 6_000
 #: Items of the pieces of a row: vectors, and enough of them for all threads.
 _MIN_PIECE, _PIECE_MULTIPLE, _PIECES_PER_THREAD = 2048, 64, 8
-#: Instructions that the caller runs itself, about 20 microseconds.
-_SHORT_WORK = 1 << 17
+#: Instructions that the caller runs itself, at most about 20 microseconds.
+_SHORT_WORK = 1 << 18
+#: Other work that the caller runs itself, if it took at most this time before.
+_SHORT_TIME, _MAX_PACES = 200_000, 64
 _PACK = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 _lock = threading.RLock()
@@ -50,17 +52,46 @@ class Variant(NamedTuple):
     """The code of a kernel for one size of group.
 
     Attributes:
-        run: the address of its function, and the function for short work.
+        run: the address of its function.
         pack: copies arguments into the data of a launch.
         weight: the instructions of a work-item if it has no loops, otherwise infinity.
+        may_wait: whether it may wait for other work, by atomic operations.
         code: the object that keeps the code in memory.
     """
 
     run: int
-    run_short: Any
     pack: Any
     weight: float
+    may_wait: bool
     code: Any
+
+
+class Pace:
+    """The runs of a launch that were short, so that the caller runs it the next time.
+
+    A kernel without loops is short by its number of instructions. Others are if they were, with
+    the same scalar arguments. Those that read atomically in a loop may wait for other work forever.
+    """
+
+    __slots__ = ("_may_wait", "_is_known", "_short")
+
+    def __init__(self, instructions: float, may_wait: bool) -> None:
+        self._is_known = instructions <= _SHORT_WORK
+        self._may_wait = may_wait
+        self._short: set[tuple[int, ...]] = set()
+
+    def is_short(self, scalars: tuple[int, ...]) -> bool:
+        """Return whether a run is short."""
+        return self._is_known or scalars in self._short
+
+    def note(self, scalars: tuple[int, ...], nanoseconds: int) -> None:
+        """Record the time of a run."""
+        if self._is_known or self._may_wait:
+            return
+        if nanoseconds > _SHORT_TIME:
+            self._short.discard(scalars)
+        elif len(self._short) < _MAX_PACES:
+            self._short.add(scalars)
 
 
 class Launch(NamedTuple):
@@ -71,14 +102,14 @@ class Launch(NamedTuple):
         data: the type of the launch's data, 64-bit words.
         head: the words before the arguments.
         units: the groups, or pieces of rows.
-        is_short: whether the caller may run it.
+        pace: which runs of it were short.
     """
 
     variant: Variant
     data: Any
     head: bytes
     units: int
-    is_short: bool
+    pace: Pace
 
 
 @cache
@@ -135,6 +166,9 @@ class Kernel:
             (f"%{each.name}", str(each.type)) for each in self._function[0].arguments
         ]
         self._body = definition
+        #: Returns the words of a launch's data that are scalar arguments.
+        places = [WORDS + at for at, (_, kind) in enumerate(self.parameters) if kind != "ptr"]
+        self.scalars_of: Any = itemgetter(*places) if places else lambda data: ()
         self._variants: dict[tuple[int, tuple[int, ...] | None], Variant] = {}
         self._launches: dict[tuple[PackedRange, int], Launch] = {}
         self.number = next(_numbers)
@@ -168,15 +202,15 @@ class Kernel:
         if stored is None:
             stored = self._compiled(ndim, local)
             self._binaries.save(key.hexdigest(), stored)
-        weight, _, code = stored.partition(b"\n")
+        properties, _, code = stored.partition(b"\n")
+        weight, may_wait = json.loads(properties)
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         library = library.export_symbol(RUN).export_symbol(PACK)
         tracker = library.link(_jit(), f"kernel {self.number} {ndim} {local}")
-        run = tracker[RUN]
-        return Variant(run, SHORT_PART(run), _PACK(tracker[PACK]), float(weight), tracker)
+        return Variant(tracker[RUN], _PACK(tracker[PACK]), weight, may_wait, tracker)
 
     def _compiled(self, ndim: int, local: tuple[int, ...] | None) -> bytes:
-        """Return the weight of a work-item, a line break, and the object code."""
+        """Return the weight of a work-item and whether it may wait, and the object code."""
         blocks, parameters = read(self._function[0], self._body[0])
         try:
             function = Function(blocks, parameters, ndim, local)
@@ -201,7 +235,8 @@ class Kernel:
         weight = (
             sum(len(each.body) for each in function.blocks) if program.is_straight else math.inf
         )
-        return f"{weight}\n".encode() + bytes(_machine().emit_object(module))
+        properties = json.dumps([weight, function.may_wait()]).encode()
+        return properties + b"\n" + bytes(_machine().emit_object(module))
 
     # -- launches
 
@@ -240,10 +275,10 @@ class Kernel:
             words[9], words[10] = items, -(-inner // items)
             units = rows * words[10]
         words[11] = self._local_bytes
-        is_short = variant.weight * math.prod(extents) <= _SHORT_WORK
+        pace = Pace(variant.weight * math.prod(extents), variant.may_wait)
         data = ctypes.c_int64 * (WORDS + len(self.parameters))
         head = bytes((ctypes.c_int64 * WORDS)(*words)) + bytes(8 * len(self.parameters))
-        return Launch(variant, data, head, units, is_short)
+        return Launch(variant, data, head, units, pace)
 
     @property
     def local_bytes(self) -> int:

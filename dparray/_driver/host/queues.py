@@ -18,7 +18,6 @@ from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
-from dparray._driver.host import threads
 from dparray._driver.host.devices import Device
 from dparray._driver.marks import Marks
 
@@ -112,7 +111,6 @@ class Queue:
         self.done = event.number
 
     def _serve(self) -> None:
-        threads.use(self.device.units)
         while True:
             work, after, event = self._pending.get()
             wait_for(after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from time import perf_counter_ns
 from typing import Any
 
 from dparray._driver.host import modules, threads
@@ -37,22 +38,20 @@ def submit(
 ) -> Event | None:
     """Submit the kernel of a number after some events; ``None`` if groups take too much memory."""
     found = modules.by_number[kernel]
-    variant, data_type, head, units, is_short = found.launch(index_space, queue.device.units)
+    variant, data_type, head, units, pace = found.launch(index_space, queue.device.units)
     data = data_type.from_buffer_copy(head)
     variant.pack(addresses, ctypes.addressof(data) + 8 * WORDS)
     if found.local_parameters:
         _place_local_memory(data, found)
     if data[LOCAL_BYTES] > LOCAL_MEMORY:
         return None
-    if is_short:
+    scalars = found.scalars_of(data)
+    is_short = pace.is_short(scalars)
 
-        def work() -> None:
-            variant.run_short(ctypes.addressof(data), None, 0, 0, units)
-
-    else:
-
-        def work() -> None:
-            threads.run(variant.run, data, units)
+    def work() -> None:
+        begun = perf_counter_ns()
+        threads.run(variant.run, data, units, queue.device.units)
+        pace.note(scalars, perf_counter_ns() - begun)
 
     return queue.submit(work, dependencies, is_short)
 

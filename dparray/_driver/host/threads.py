@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import count
 from typing import Any
 
 #: The signature of the parts of a parallel loop: data, error, number, first and last unit.
 PART = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)
-#: The same for short work, which does not release the interpreter's lock.
-SHORT_PART = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)
 _SHARE = ctypes.CFUNCTYPE(
     ctypes.c_int, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p
 )
 _PARTS_PER_THREAD = 16
-_own = threading.local()
 _share: Any = None
 _use: Callable[[int], None] | None = None
 
@@ -38,29 +33,23 @@ def use_pool(address: int, use_threads: Callable[[int], None]) -> None:
     _share, _use = _SHARE(address), use_threads
 
 
-def use(threads: int) -> None:
-    """Set on how many threads the work of the calling thread runs."""
-    _own.count = threads
-    if _use is not None:
-        _use(threads)
-
-
-def run(part: int, data: Any, units: int) -> None:
-    """Run the units of a launch on the threads of the calling thread.
+def run(part: int, data: Any, units: int, threads: int) -> None:
+    """Run the units of a launch.
 
     Args:
         part: the address of a function with the signature ``PART``.
         data: its first argument.
         units: their number.
+        threads: the threads that share them.
     """
-    workers = getattr(_own, "count", 1)
-    if _share is not None and workers > 1:
+    if threads == 1 or units == 1:
+        PART(part)(ctypes.addressof(data), None, 0, 0, units)
+    elif _share is not None and _use is not None:
+        _use(threads)
         error = ctypes.c_void_p()
         _share(part, ctypes.addressof(data), units, 0, ctypes.addressof(error))
-    elif workers == 1 or units == 1:
-        PART(part)(ctypes.addressof(data), None, 0, 0, units)
     else:
-        _run_on_python_threads(PART(part), ctypes.addressof(data), units, workers)
+        _run_on_python_threads(PART(part), ctypes.addressof(data), units, threads)
 
 
 def _run_on_python_threads(part: Any, data: int, units: int, workers: int) -> None:
@@ -78,5 +67,7 @@ def _run_on_python_threads(part: Any, data: int, units: int, workers: int) -> No
 
 
 @cache
-def _executor() -> ThreadPoolExecutor:
+def _executor() -> Any:
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="dparray units")
