@@ -191,10 +191,11 @@ def _log(w: _Writer, x: str, is_long: bool) -> str:
 def _circular(w: _Writer, x: str, tail: str, is_long: bool, is_cosine: bool) -> str:
     """Return the sine or cosine of the sum of an angle and a small tail."""
     n, total = w.nearest(x if is_long else w.add(x, tail), 2 / math.pi)
-    r = x
-    for part in _HALF_PI:
-        r = w.fma(n, _number(-part), r)
-    r = w.add(r, tail)
+    first, second, third = (_number(-part) for part in _HALF_PI)
+    near = w.fma(n, first, x)  # exact
+    r = w.fma(n, second, near)
+    rest = w.fma(n, second, w.sub(near, r))  # its rounding error
+    r = w.add(r, w.add(w.fma(n, third, rest), tail))
     quadrant = w.do(f"add i64 {w.bits(total)}, {int(is_cosine)}")
     squared = w.mul(r, r)
     sines, cosines = _series("sin", is_long), _series("cos", is_long)

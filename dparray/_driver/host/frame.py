@@ -19,8 +19,7 @@ _GLOBAL, _LOCAL, _GROUPS, _ITEMS, _UNITS, LOCAL_BYTES = 0, 3, 6, 9, 10, 11
 MARKS = """
 !900000 = distinct !{}
 !900001 = !{!"llvm.loop.parallel_accesses", !900000}
-!900002 = !{!"llvm.loop.vectorize.enable", i1 true}
-!900003 = !{!"llvm.loop.unroll.disable"}
+!900002 = !{!"llvm.loop.unroll.disable"}
 """
 # The accesses of work-items are unordered, so LLVM needs no tests whether they overlap.
 ACCESS = ", !llvm.access.group !900000"
@@ -51,7 +50,7 @@ class Frame:
     def latch(self, condition: str, body: str, end: str) -> str:
         """Return the branch at the end of an innermost loop over work-items."""
         number = 900_010 + len(self.marks)
-        marks = "!900001, !900002, !900003"
+        marks = "!900001, !900002"
         self.marks.append(f"!{number} = distinct !{{!{number}, {marks}}}")
         return f"  br i1 {condition}, label %{body}, label %{end}, !llvm.loop !{number}"
 
