@@ -73,7 +73,7 @@ class Pace:
     the same scalar arguments. Those that read atomically in a loop may wait for other work forever.
     """
 
-    __slots__ = ("_may_wait", "_is_known", "_short")
+    __slots__ = ("_is_known", "_may_wait", "_short")
 
     def __init__(self, instructions: float, may_wait: bool) -> None:
         self._is_known = instructions <= _SHORT_WORK

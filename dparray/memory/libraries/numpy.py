@@ -70,7 +70,7 @@ class _NumPy(threading.local):
         target[...] = source.copy() if np.may_share_memory(target, source) else source
 
     def asarray(self, values: Any, dtype: Any = None, order: str = "K") -> np.ndarray:
-        return np.asarray(values, dtype, order)  # type: ignore[call-overload,no-any-return]
+        return np.asarray(values, dtype, order)  # type: ignore[call-overload]
 
     def asnumpy(self, array: np.ndarray) -> np.ndarray:
         return array
