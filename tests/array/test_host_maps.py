@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray.memory import copies
 from tests.support import run_in_threads
 
 SIZES = [12, 120_000]
 
 
 @pytest.fixture(params=["no copy", "staged"])
-def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def reach(request: pytest.FixtureRequest, pretend: Any) -> str:
     """Use the real device, or pretend that the host cannot reach device memory."""
     if request.param == "staged":
-        monkeypatch.setattr(copies, "is_host_accessible", lambda queue, usm_type: False)
+        pretend(shares_memory=False)
     return str(request.param)
 
 

@@ -637,10 +637,10 @@ def test_a_large_copy_tells_of_its_progress_and_copies_all(
     host_reads_it: bool,
     small_pieces: None,
     events: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
+    pretend: Any,
 ) -> None:
     if not host_reads_it:  # as with the memory of a GPU
-        monkeypatch.setattr(copies, "is_host_accessible", lambda queue, usm_type: False)
+        pretend(shares_memory=False)
     values = np.arange(np.prod(shape), dtype="float64").reshape(shape)
     x = dp.asarray(values)
     np.testing.assert_array_equal(x.asnumpy(), values)
