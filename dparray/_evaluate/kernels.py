@@ -132,7 +132,7 @@ def _obtain_after_calls(launch: KernelLaunch, queue: Any) -> Any:
         return _now(launch, False, queue)
     if limits.is_worth_asking_after(entry.calls) and entry.is_asked_for != "compiler":
         entry.is_asked_for = "compiler"
-        background.ask(partial(_make_ready, launch, queue, True, _hooks.caller()))
+        background.ask(partial(make_ready, launch, queue, True, _hooks.caller()))
     return None
 
 
@@ -154,10 +154,10 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
         and limits.is_clearly_slower(launch)
     ):
         entry.is_asked_for = "compiler"
-        background.ask(partial(_make_ready, launch, queue, True, _hooks.caller()))
+        background.ask(partial(make_ready, launch, queue, True, _hooks.caller()))
     elif is_first and gain > 0 and limits.is_worth_loading(launch.size):
         entry.is_asked_for = "disk"
-        background.ask(partial(_make_ready, launch, queue, False, _hooks.caller()))
+        background.ask(partial(make_ready, launch, queue, False, _hooks.caller()))
     return None
 
 
@@ -168,7 +168,7 @@ def note_host_time(launch: KernelLaunch, seconds: float) -> None:
     launch.entry.lost += max(seconds - launch.kernel_seconds, 0.0)
 
 
-def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Caller) -> None:
+def make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Caller) -> None:
     """Obtain a kernel and build it for a queue's device in the background."""
     if launch.entry.kernel is None:
         with _hooks.attributed_to(by):

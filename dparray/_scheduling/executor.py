@@ -7,14 +7,20 @@ device facts, as plans are. The record of a run includes every copy.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf, prod
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
-from dparray._evaluate import deferred_placement, evaluate
+from dparray._evaluate import background, deferred_placement, evaluate, limits
 from dparray._evaluate.dependents import externally_referenced
+from dparray._evaluate.expression import Expression
+from dparray._evaluate.kernels import make_ready
+from dparray._evaluate.plan import FusedStep, KernelLaunch
+from dparray._evaluate.schedule import schedule
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._layout import Layout
 from dparray._placement import Policy
@@ -42,6 +48,7 @@ from dparray._scheduling.trace import (
 )
 from dparray._scheduling.virtual import Clock
 from dparray.exceptions import ExecutionPlacementError, MemoryError
+from dparray.memory.blocks import planned_layout
 from dparray.memory.stats import format_bytes
 
 
@@ -58,6 +65,7 @@ class Binding(NamedTuple):
         alone: the estimate for each device if it computed everything.
         names: the operations of each step.
         planning: the seconds that planning took.
+        launches: the kernels by step and device, which are compiled in the background.
     """
 
     steps: tuple[CutStep, ...]
@@ -69,6 +77,7 @@ class Binding(NamedTuple):
     alone: tuple[float, ...]
     names: tuple[str, ...]
     planning: float
+    launches: Mapping[tuple[int, int], Sequence[KernelLaunch]] = MappingProxyType({})
 
 
 #: Bindings by their cache keys; all are dropped if there are too many.
@@ -185,6 +194,8 @@ def bound(policy: Policy, asked: Asked) -> Binding:
     assert best is not None
     best = best._replace(planning=time.perf_counter() - started)
     if key is not None:
+        if len(devices) > 1 and limits.compiles_in_background():
+            best = _compile_ahead(asked, best)
         if len(bindings) >= _MAX_BINDINGS:
             bindings.clear()
         bindings[key] = best
@@ -396,9 +407,45 @@ def _computed(
     arrays: Sequence[Layout],
 ) -> list[Layout]:
     """Compute a step on a queue, by the plan of its expression there."""
+
+    def operand(number: int, is_result: bool) -> Layout:
+        value = value_of[number] if is_result else number
+        found = at[value].get(place)
+        return transfers.positions_on(arrays[value], queue) if found is None else found
+
+    results, leaves = _on_queue(step, order, queue, operand, leaf_numbers)
+    if host_maps.holds:  # copies are in flight
+        host_maps.before_read(*(leaf.layout for leaf in leaves if leaf.layout is not None))
+    pending = pending_order(results)
+    last = results[-1]
+    evaluate.compute(pending, [last], [each for each in results[:-1] if each.layout is None])
+    for each in results:
+        if each.layout is None:
+            evaluate.compute(pending_order([each]), [each])
+    made = [each.layout for each in results]
+    transfers.ordered_after(queue, [leaf.layout for leaf in leaves])
+    return made  # type: ignore[return-value]
+
+
+def _on_queue(
+    step: CutStep,
+    order: Sequence[Node],
+    queue: Any,
+    operand: Callable[[int, bool], Layout],
+    leaf_numbers: dict[int, int],
+) -> tuple[list[Node], list[Node]]:
+    """Return the results of a step as pending nodes on a queue, and their leaves.
+
+    Args:
+        step: the step.
+        order: the pending nodes of the whole expression.
+        queue: the queue.
+        operand: returns the layout of an array by its number, or of the result of another step.
+        leaf_numbers: the numbers of arrays.
+    """
     inside: dict[int, Node] = {}
     leaves: dict[int, Node] = {}
-    reads = {id(order[number]): value_of[number] for number in step.reads}
+    reads = {id(order[number]): number for number in step.reads}
     for number in step.nodes:
         node = order[number]
         parts: list[Node | Scalar] = []
@@ -408,29 +455,63 @@ def _computed(
                 continue
             copy = inside.get(id(part)) or leaves.get(id(part))
             if copy is None:
-                value = reads.get(id(part))
-                if value is None:
-                    value = leaf_numbers[id(part)]
-                layout = at[value].get(place)
-                if layout is None:
-                    layout = transfers.positions_on(arrays[value], queue)
+                read = reads.get(id(part))
+                layout = operand(leaf_numbers[id(part)] if read is None else read, read is not None)
                 copy = leaves[id(part)] = Node.leaf(layout, queue, part.usm_type)
             parts.append(copy)
         assert node.op is not None
         own = node.shape, node.size, queue, node.usm_type, node.axes
         inside[id(node)] = Node(node.op, tuple(parts), node.signature, *own)
-    if host_maps.holds:  # copies are in flight
-        host_maps.before_read(*(leaf.layout for leaf in leaves.values() if leaf.layout is not None))
-    results = [inside[id(order[number])] for number in step.results]
-    pending = pending_order(results)
-    last = results[-1]
-    evaluate.compute(pending, [last], [each for each in results[:-1] if each.layout is None])
-    for each in results:
-        if each.layout is None:
-            evaluate.compute(pending_order([each]), [each])
-    made = [each.layout for each in results]
-    transfers.ordered_after(queue, [leaf.layout for leaf in leaves.values()])
-    return made  # type: ignore[return-value]
+    return [inside[id(order[number])] for number in step.results], [*leaves.values()]
+
+
+def _launches_of(asked: Asked, binding: Binding) -> dict[tuple[int, int], list[KernelLaunch]]:
+    """Return the kernels that each step would launch on each candidate device."""
+    order, arrays = asked.order, asked.canonical.arrays
+    found: dict[tuple[int, int], list[KernelLaunch]] = {}
+    for device, queue in enumerate(asked.devices):
+
+        def operand(number: int, is_result: bool, queue: Any = queue) -> Layout:
+            if not is_result and arrays[number].block.memory is None:
+                return transfers.positions_on(arrays[number], queue)
+            like = order[number] if is_result else arrays[number]
+            return planned_layout(queue, "device", tuple(like.shape), like.dtype)
+
+        for number, step in enumerate(binding.steps):
+            nodes, _ = _on_queue(step, order, queue, operand, asked.canonical.numbers)
+            pending = pending_order(nodes)
+            *held, last = [next(i for i, x in enumerate(pending) if x is node) for node in nodes]
+            expression = Expression(pending, (last,), tuple(held))
+            plan = schedule(expression, Canonical(pending), evaluate.plan_traits_of(queue))
+            fused = (each for each in plan.steps if isinstance(each, FusedStep))
+            found[number, device] = [launch for each in fused for launch in each.launches]
+    return found
+
+
+def _compile_ahead(asked: Asked, binding: Binding) -> Binding:
+    """Compile the kernels of all candidate devices in the background."""
+    launches = _launches_of(asked, binding)
+    by = _hooks.caller()
+    for (_, device), each in launches.items():
+        for launch in each:
+            if launch.entry.kernel is None:
+                background.ask(partial(make_ready, launch, asked.devices[device], True, by))
+    return binding._replace(launches=launches)
+
+
+def _ready(asked: Asked, binding: Binding) -> tuple[tuple[str, int, int], ...]:
+    """Return for each device how many of its kernels are compiled, and how many there are."""
+    found = []
+    for device, queue in enumerate(asked.devices):
+        entries = {
+            id(launch.entry): launch.entry
+            for (_, place), launches in binding.launches.items()
+            if place == device
+            for launch in launches
+        }
+        done = sum(entry.kernel is not None for entry in entries.values())
+        found.append((places.name_of(queue), done, len(entries)))
+    return tuple(each for each in found if each[2])
 
 
 def bring(policy: Policy, layout: Layout, queue: Any) -> Layout:
@@ -531,6 +612,7 @@ def described(
         binding.planning,
         None if clock is None or not clock.is_on else clock.taken,
         retried,
+        _ready(asked, binding),
     )
 
 

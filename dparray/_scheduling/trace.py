@@ -90,6 +90,7 @@ class PlacedExpression:
         planning: the seconds that planning took; zero for a cached plan.
         measured: the seconds that it took, on simulated devices.
         retried: the devices that were lost meanwhile, after which it was planned again.
+        ready: for each device how many kernels are compiled, and how many the plan could use there.
 
     Example:
         >>> import dparray as dp
@@ -109,6 +110,7 @@ class PlacedExpression:
     planning: float = 0.0
     measured: float | None = None
     retried: tuple[str, ...] = ()
+    ready: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def steps(self) -> tuple[PlacedWork, ...]:
@@ -151,6 +153,9 @@ class PlacedExpression:
             lines.append(f"the measured steps took {self.times_estimate:.2g} times the estimate")
         if alone:
             lines.append(f"one device alone: {alone}")
+        if self.ready:
+            counts = ", ".join(f"{name} {done} of {count}" for name, done, count in self.ready)
+            lines.append(f"compiled kernels: {counts}")
         lines += [f"without {name}, which was lost" for name in self.retried]
         lines += [f"  {each}" for each in self.work]
         return "\n".join(lines)

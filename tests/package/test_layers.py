@@ -49,7 +49,7 @@ BUDGETS = {
     "graph": 2_160,
     "codegen": 3_307,
     "compiler": 23_210,
-    "evaluate": 7_965,
+    "evaluate": 8_052,
     "array": 6_741,
     "kernels": 4_673,
     "functions": 32_695,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import deferred_placement, limits
+from dparray._evaluate import background, deferred_placement, limits
 from dparray._scheduling import executor, heft
 from dparray._scheduling.problem import Copy, NoRoom, Step
 from tests.scheduling.graphs import MB, check, machine, random_problem
@@ -369,3 +369,22 @@ def test_dropped_values_exist_until_they_are_dropped(memory: int) -> None:
         for value, places in zip(problem.values, at, strict=True):
             assert value.wanted is None or value.wanted in places
     assert drops > 10
+
+
+def test_kernels_of_all_candidates_compile_when_the_plan_is_made() -> None:
+    fast = dp.testing.SimulatedDevice("fast", speeds=50.0)
+    x = dp.arange(300_000, dtype="float32", device=fast)
+    with dp.config.override(background_compile=True, fused_tier=True):
+        with dp.placement("fastest", devices=["cpu", fast]):
+            pending = dp.sqrt(x * 3.25 + 1.75) - dp.exp(-x / 3e5)
+        first = dp.explain(pending).placed
+        assert first is not None
+        assert [name for name, _, _ in first.ready] == list(first.devices)
+        background.wait()
+        found = dp.explain(pending).placed
+        assert found is not None
+        assert all(done == count > 0 for _, done, count in found.ready)
+        assert "compiled kernels: " in str(found)
+        host = np.arange(3e5, dtype="f4")
+        wanted = np.sqrt(host * 3.25 + 1.75) - np.exp(-host / 3e5)
+        np.testing.assert_allclose(pending.asnumpy(), wanted, rtol=1e-5)
