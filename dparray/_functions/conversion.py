@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import chosen_placement, empty_array, from_host, placed_like
@@ -64,7 +65,7 @@ _DLPACK_HOST = 1
 
 
 def asarray_chkfinite(
-    obj: Any, dtype: Any = None, order: str | None = None, **place: Any
+    obj: Any, dtype: DTypeLike | None = None, order: str | None = None, **place: Any
 ) -> ndarray:
     """Convert like :func:`asarray`, but raise for NaN and infinity; the host waits for the check.
 
@@ -82,7 +83,7 @@ def asarray_chkfinite(
     return x
 
 
-def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
+def require(x: Any, dtype: DTypeLike | None = None, requirements: Any = None) -> ndarray:
     """Return an array with a dtype and NumPy's requirements, copied if necessary.
 
     Args:
@@ -135,7 +136,7 @@ _NESTED = (list, tuple)
 
 def asarray(
     obj: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
@@ -559,7 +560,7 @@ def _copy(
 
 def array(
     obj: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = True,
@@ -590,7 +591,7 @@ def array(
 
 def asanyarray(
     obj: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     device: Any = None,
@@ -607,7 +608,7 @@ def asanyarray(
     return asarray(obj, dtype, order, device=device, copy=copy, **place)
 
 
-def ascontiguousarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
+def ascontiguousarray(obj: Any, dtype: DTypeLike | None = None, **place: Any) -> ndarray:
     """Convert like :func:`asarray`, to a C-contiguous array with at least one dimension.
 
     Example:
@@ -619,7 +620,7 @@ def ascontiguousarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
     return result if result.ndim else reshape(result, (1,))
 
 
-def asfortranarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
+def asfortranarray(obj: Any, dtype: DTypeLike | None = None, **place: Any) -> ndarray:
     """Convert like :func:`asarray`, to an F-contiguous array with at least one dimension.
 
     Example:
@@ -632,7 +633,7 @@ def asfortranarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
 
 
 def frombuffer(
-    buffer: Any, dtype: Any = None, count: int = -1, offset: int = 0, **place: Any
+    buffer: Any, dtype: DTypeLike | None = None, count: int = -1, offset: int = 0, **place: Any
 ) -> ndarray:
     """Convert a buffer of bytes to an array on a device.
 

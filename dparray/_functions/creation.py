@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout, config
 from dparray._array.allocation import (
@@ -62,7 +63,7 @@ def checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.d
 @public(operands=("shape",), small=np.empty, takes=("dtype",), mode="create")
 def empty(
     shape: int | Sequence[int],
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "C",
     *,
     device: Any = None,
@@ -153,7 +154,7 @@ def filled(
 def full(
     shape: int | Sequence[int],
     fill_value: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "C",
     *,
     device: Any = None,
@@ -216,7 +217,7 @@ def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
 @public(operands=("shape",), small=np.zeros, takes=("dtype",), mode="create")
 def zeros(
     shape: int | Sequence[int],
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "C",
     *,
     device: Any = None,
@@ -238,7 +239,7 @@ def zeros(
 @public(operands=("shape",), small=np.ones, takes=("dtype",), mode="create")
 def ones(
     shape: int | Sequence[int],
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "C",
     *,
     device: Any = None,
@@ -260,7 +261,7 @@ def ones(
 @public(small=np.empty_like)
 def empty_like(
     x: ndarray,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "K",
     *,
     shape: int | Sequence[int] | None = None,
@@ -303,7 +304,7 @@ def _form_like(
 @public(small=np.zeros_like)
 def zeros_like(
     x: ndarray,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "K",
     *,
     shape: int | Sequence[int] | None = None,
@@ -325,7 +326,7 @@ def zeros_like(
 @public(small=np.ones_like)
 def ones_like(
     x: ndarray,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "K",
     *,
     shape: int | Sequence[int] | None = None,
@@ -354,7 +355,7 @@ def _is_kept(x: ndarray, fill_value: Any) -> bool:
 def full_like(
     x: ndarray,
     fill_value: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "K",
     *,
     shape: int | Sequence[int] | None = None,

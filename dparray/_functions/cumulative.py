@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _layout
 from dparray._array.allocation import empty_on
@@ -99,7 +100,7 @@ def cumulative_sum(
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
@@ -134,7 +135,7 @@ def cumulative_prod(
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
@@ -155,7 +156,7 @@ def cumulative_logsumexp(
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
@@ -181,7 +182,7 @@ def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:
 @as_method
 @public(small=np.cumsum, takes=("axis",))
 def cumsum(
-    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+    x: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
 ) -> ndarray:
     """Return the cumulative sum; NumPy's name for :func:`cumulative_sum`, flattening by default.
 
@@ -198,7 +199,7 @@ def cumsum(
 @as_method
 @public(small=np.cumprod, takes=("axis",))
 def cumprod(
-    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+    x: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
 ) -> ndarray:
     """Return the cumulative product; as :func:`cumulative_prod`, flattening by default.
 

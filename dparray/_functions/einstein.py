@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array, cast_unsafe
@@ -36,7 +37,7 @@ def einsum(
     subscripts: Any,
     *arrays: Any,
     out: ndarray | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "K",
     casting: Any = "safe",
     optimize: Any = None,

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
@@ -44,7 +45,7 @@ def fromfunction(
     function: Callable[..., Any],
     shape: Sequence[int],
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     device: Any = None,
     usm_type: str | None = None,
     sycl_queue: Any = None,

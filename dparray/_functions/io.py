@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _hooks, _layout
 from dparray._array.allocation import chosen_placement, empty_on, from_host
@@ -400,7 +401,7 @@ def load(
 
 def loadtxt(
     fname: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     comments: Any = "#",
     delimiter: str | None = None,
     converters: Any = None,
@@ -539,7 +540,7 @@ def savetxt(
 
 def fromfile(
     file: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     count: int = -1,
     sep: str = "",
     offset: int = 0,
@@ -583,7 +584,7 @@ def fromfile(
 
 def fromstring(
     string: str,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     count: int = -1,
     *,
     sep: str,

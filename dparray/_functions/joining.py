@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on, from_host, order_by_columns
@@ -339,7 +340,7 @@ def concat(
     axis: int | None = 0,
     out: ndarray | None = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     casting: str = DEFAULT_CASTING,
 ) -> ndarray:
     """Join arrays along an existing axis, in a new array.
@@ -377,7 +378,7 @@ def _joined(
     arrays: Any,
     axis: int | None,
     out: ndarray | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     casting: str = DEFAULT_CASTING,
 ) -> ndarray:
     check_casting(function, casting)
@@ -454,7 +455,7 @@ def stack(
     axis: int = 0,
     out: ndarray | None = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     casting: str = DEFAULT_CASTING,
 ) -> ndarray:
     """Join arrays of equal shape along a new axis, in a new array.
@@ -488,7 +489,7 @@ def stack(
 
 @public(small=np.vstack, mode="join")
 def vstack(
-    arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
+    arrays: Sequence[Any], /, *, dtype: DTypeLike | None = None, casting: str = DEFAULT_CASTING
 ) -> ndarray:
     """Stack arrays vertically, along the first axis; vectors become rows. See :func:`concat`.
 
@@ -503,7 +504,7 @@ def vstack(
 
 @public(small=np.hstack, mode="join")
 def hstack(
-    arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
+    arrays: Sequence[Any], /, *, dtype: DTypeLike | None = None, casting: str = DEFAULT_CASTING
 ) -> ndarray:
     """Stack arrays horizontally, along the second axis, or the only axis of vectors.
 

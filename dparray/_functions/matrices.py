@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import chosen_placement, empty_on, is_made_by_host
@@ -56,7 +57,7 @@ def eye(
     n_rows: int,
     n_cols: int | None = None,
     k: int = 0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str = "C",
     *,
     device: Any = None,
@@ -91,7 +92,7 @@ def eye(
     return array
 
 
-def identity(n: int, dtype: Any = None, **place: Any) -> ndarray:
+def identity(n: int, dtype: DTypeLike | None = None, **place: Any) -> ndarray:
     """Return the identity matrix.
 
     Example:
@@ -103,7 +104,9 @@ def identity(n: int, dtype: Any = None, **place: Any) -> ndarray:
     return eye(n, dtype=dtype, **place)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **place: Any) -> ndarray:
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, **place: Any
+) -> ndarray:
     """Return a matrix with ones up to diagonal ``k`` and zeros above it.
 
     Example:

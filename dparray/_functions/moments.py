@@ -7,6 +7,7 @@ from math import prod as product
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
@@ -77,7 +78,7 @@ def _mean_in(
 def mean(
     a: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     keepdims: bool = False,
     *,
@@ -121,7 +122,7 @@ def _small_deviation(values: Any, axis: Axis, keepdims: bool, ddof: Any, correct
 def var(
     a: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     ddof: float = 0,
     keepdims: bool = False,
@@ -229,7 +230,7 @@ def _degrees_of_freedom(name: str, ddof: Any) -> Any:
 def std(
     a: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     ddof: float = 0,
     keepdims: bool = False,

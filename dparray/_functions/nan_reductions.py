@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
@@ -81,7 +82,7 @@ def _fold(
     def function(
         x: Any,
         axis: Axis = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: ndarray | None = None,
         keepdims: bool = False,
         initial: Any = None,
@@ -100,7 +101,7 @@ def _scan(
     """Create a cumulative sum or product that ignores NaN."""
 
     def function(
-        x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+        x: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: ndarray | None = None
     ) -> ndarray:
         return scan(_filled(name, x, value)[0], axis, dtype, out)
 
@@ -246,7 +247,7 @@ def _in_single(x: ndarray) -> ndarray:
 def nanmean(
     x: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     keepdims: bool = False,
     *,
@@ -271,7 +272,7 @@ def nanmean(
 def nanvar(
     x: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     ddof: float = 0,
     keepdims: bool = False,
@@ -322,7 +323,7 @@ def _of_complex(variance: ndarray, dtype: Any) -> ndarray:
 def nanstd(
     x: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     ddof: float = 0,
     keepdims: bool = False,

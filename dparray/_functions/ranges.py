@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import (
@@ -46,7 +47,7 @@ def arange(
     start: Any = None,
     stop: Any = None,
     step: Any = 1,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     device: Any = None,
     usm_type: str | None = None,
@@ -143,7 +144,7 @@ def linspace(
     num: int = 50,
     endpoint: bool = True,
     retstep: Literal[False] = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Any = None,
@@ -158,7 +159,7 @@ def linspace(
     endpoint: bool = True,
     *,
     retstep: Literal[True],
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     device: Any = None,
     usm_type: str | None = None,
@@ -171,7 +172,7 @@ def linspace(
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Any = None,
@@ -350,7 +351,7 @@ def logspace(
     num: int = 50,
     endpoint: bool = True,
     base: Any = 10.0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     **place: Any,
 ) -> ndarray:
@@ -387,7 +388,7 @@ def geomspace(
     stop: Any,
     num: int = 50,
     endpoint: bool = True,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     **place: Any,
 ) -> ndarray:

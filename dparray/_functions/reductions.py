@@ -11,6 +11,7 @@ from math import prod as product
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
@@ -212,7 +213,7 @@ def _comparison_dtype(x: ndarray, out: Any, start: Any) -> np.dtype[Any]:
 def sum(
     a: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     keepdims: bool = False,
     initial: Any = None,
@@ -257,7 +258,7 @@ def sum(
 def prod(
     a: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     keepdims: bool = False,
     initial: Any = None,
@@ -522,7 +523,7 @@ def count_nonzero(
 def logsumexp(
     x: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: ndarray | None = None,
     keepdims: bool = False,
 ) -> ndarray:

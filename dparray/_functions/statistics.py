@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray import _dtypes
 from dparray._array.allocation import empty_on
@@ -44,7 +45,7 @@ def cov(
     fweights: Any = None,
     aweights: Any = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> ndarray:
     """Return the covariance matrix of variables.
 
@@ -157,7 +158,7 @@ def corrcoef(
     bias: Any = None,
     ddof: Any = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> ndarray:
     """Return the correlation coefficients of variables; see :func:`cov` for arguments and errors.
 
