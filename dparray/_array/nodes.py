@@ -176,6 +176,9 @@ def assembled_array(
     if _placement.in_force:
         placement = _placement.result_placement(placement)
     nodes, flat = flattened([x._node for x in arrays], boxes)
+    if not _placement.in_force:
+        # A kernel needs them in memory. Pending ones would be parts of ever larger expressions.
+        evaluate.evaluate(*nodes)
     signature = (dtype,) * (len(nodes) + 1)
     op = assembly(name, flat)
     node = Node(op, tuple(nodes), signature, shape, prod(shape), *placement, axes)

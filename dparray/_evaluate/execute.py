@@ -155,8 +155,10 @@ def _launch_instead(
         queue not in working or not _is_at_work(step, slots)
     ):
         return False
-    if launch.entry.kernel is None and obtain(launch, queue) is None:
-        return False
+    if launch.entry.kernel is None:
+        launch.entry.lost += launch.gain or 0.0
+        if obtain(launch, queue) is None:
+            return False
     _launch(launch, queue, slots, arrays, scalars)
     return True
 

@@ -511,7 +511,7 @@ class _Scheduler:
     ) -> None:
         outputs, new = self._fresh(nodes)
         outputs += stores
-        if len(nodes) == len(outputs) == 1 and nodes[0].size > limits.host_elements:
+        if len(nodes) == len(outputs) == 1 and nodes[0].size > cost_model.MIN_AT_ONCE:
             instead = self._beside_work(nodes, outputs[0])
         order = _in_turn([value for value, _ in outputs])
         described = self._described(order, outputs, new, stored_because, ())
