@@ -115,7 +115,8 @@ class _LocalArgument:
 
 
 def _is_device_array(value: Any) -> bool:
-    return hasattr(value, "asnumpy") and hasattr(value, "usm_type")
+    names = ("block", "__sycl_usm_array_interface__")
+    return hasattr(value, "asnumpy") and any(hasattr(value, name) for name in names)
 
 
 def _place(array: Any) -> tuple[int, tuple[int, ...]]:
