@@ -17,7 +17,10 @@ from dparray._compiler import cache
 from dparray._driver import drivers, missing
 from dparray._runtime import startup
 
-_PACKAGES = ("dpctl", "dpnp", "numba", "llvmlite", "numpy", "intel-opencl-rt")
+_PACKAGES = (
+    *("dpctl", "dpnp", "numba", "llvmlite", "numpy", "intel-opencl-rt"),
+    *("cuda-core", "cuda-bindings", "nvidia-nvvm", "cupy-cuda13x"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,10 +65,12 @@ def gather() -> dict[str, Any]:
         "kernel_cache": None if directory is None else str(directory),
         "error": _error(),
         "platforms": [],
+        "missing": [],
         "cost_model": {},
     }
     if found["error"] is None:
         found["platforms"] = [each for driver in drivers() for each in driver.platforms()]
+        found["missing"] = [each._asdict() for each in missing()]
         found["cost_model"] = _costs()
     return found
 
@@ -186,6 +191,9 @@ def as_text(found: dict[str, Any]) -> str:
             f"backend {entry['backend']}"
         )
         sections += [_device_as_text(device) for device in entry["devices"]]
+    sections += [
+        f"driver {each['name']}: {each['reason']}; {each['fix']}" for each in found["missing"]
+    ]
     return "\n\n".join(sections)
 
 
@@ -210,6 +218,7 @@ def _device_as_text(device: dict[str, Any]) -> str:
             "dtypes",
             ", ".join(f"{name} {_yes(has)}" for name, has in device["dtypes"].items()),
         ),
+        *([("kernels", capability)] if (capability := device.get("kernels")) else []),
         ("compute units", str(device["compute_units"])),
         (
             "sub-devices",

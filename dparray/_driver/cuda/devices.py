@@ -181,8 +181,8 @@ def _facts(device: Device) -> dict[str, Any]:
         "usm_types": usm_types,
         "dtypes": {"float16": True, "float64": True, "atomic64": True},
         "compute_units": of_device.units,
-        "compute_capability": ".".join(map(str, device.compute_capability)),
-        "target": " ".join(of_device.target),
+        "kernels": f"compiled for {of_device.target.compiler}; its compute capability is "
+        + ".".join(map(str, device.compute_capability)),
         "sub_devices": [],
         "max_work_group_size": of_device.group,
         "max_work_item_sizes": list(of_device.sizes),

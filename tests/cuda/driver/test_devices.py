@@ -255,6 +255,15 @@ print(dp.zeros(3).device, dp.devices(), (dp.arange(5) * 2).tolist())
     assert "[0, 2, 4, 6, 8]" in done.stdout
 
 
+def test_dparray_info_shows_gpus_or_what_is_missing() -> None:
+    program = "from dparray.cli import info; print(info.as_text(info.gather()))"
+    found = _run(program).stdout
+    assert "cuda:0  Stand-in H100, gpu" in found
+    assert "compiled for sm_75; its compute capability is 9.0" in found
+    missing = _run(program, LD_LIBRARY_PATH="").stdout
+    assert "driver cuda: the NVIDIA driver is not installed (libcuda.so.1)" in missing
+
+
 def test_a_forked_child_is_refused() -> None:
     program = f"""{HEAD}
 import os
