@@ -23,6 +23,18 @@ _IS_STANDIN = os.environ.get("CUDA_STANDIN") != "0"
 #: Files and tests that cannot run there, by reason.
 LEFT_OUT: dict[str, tuple[str, ...]] = {
     "tests code paths of CPU devices": (*CPU_ONLY, *OF_CPU_FORMS),
+    "counts what the host computes of little data, or the kernels or the memory of a CPU": (
+        "test_a_corner_is_computed_of_an_array_that_is_printed",
+        "test_a_structure_met_on_little_data_is_not_compiled",
+        "test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often",
+        "test_a_structure_that_comes_back_is_compiled",
+        "test_little_data_takes_the_functions_own_kernel_and_the_host",
+        "test_memory_taken_over_from_another_queue_is_complete",
+        "test_nothing_is_lost_when_memory_runs_out",
+        "test_one_axis_is_one_launch",
+        "test_rows_that_a_cache_holds_are_one_kernel",
+        "test_the_setting_is_part_of_the_key_on_disk_and_in_memory",
+    ),
     "exchanges arrays with dpnp": (
         "test_first_calls_of_dpnp",
         "test_sharing",
@@ -35,6 +47,7 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
         "test_kernels_do_not_write_memory_whose_owner_forbids_it",
         "test_operators_take_both_kinds_of_arrays_in_any_order",
         "test_raw_kernels_do_not_write_memory_whose_owner_forbids_it",
+        "test_uses_of_a_pending_view_have_the_right_values",
     ),
     "creates queues of SYCL": (
         "test_async_copy",

@@ -20,6 +20,7 @@ _FILES = sorted(Path(__file__).with_name("driver").glob("test_*.py"))
 _NOT_INHERITED = ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
 def test_with_the_stand_in(file: Path) -> None:
     pytest.importorskip("cuda.core", reason="cuda-core is not installed")
