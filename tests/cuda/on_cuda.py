@@ -121,8 +121,8 @@ _PACKAGES_OF_SYCL = ("dpctl", "dpnp")
 def _missing(error: BaseException | None) -> str:
     """Return the package whose absence an error reports, or ""."""
     while error is not None:
-        if isinstance(error, KeyError) and error.args == ("CuPy",):
-            return "the adapter of CuPy"  # until there is one
+        if "has no library for what dparray's kernels do not compute" in str(error):
+            return "a library of the device"
         name = (getattr(error, "name", None) or "").partition(".")[0]
         if isinstance(error, ImportError) and name in _PACKAGES_OF_SYCL:
             return name
