@@ -55,7 +55,8 @@ def run_part(part: Part, options: argparse.Namespace, seconds: float) -> dict[st
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.json")
         command = [sys.executable, "-m", "tests.cuda.hardware", "--part", part.name]
-        command += ["--out", str(results)] + (["--tiny"] if options.tiny else [])
+        command += ["--out", str(results), "--seconds", str(seconds)]
+        command += ["--tiny"] if options.tiny else []
         command += ["--standin"] if options.standin else []
         command += ["--kernels", str(options.kernels)] if options.kernels else []
         start = time.perf_counter()
@@ -133,7 +134,7 @@ def _short(value: Any) -> str:
         elif isinstance(each, list):
             parts.append(f"{len(each)} {key[:90]}")
         else:
-            parts.append(f"{key} {str(each).splitlines()[:1]}")
+            parts.append(f"{key} {str(each).partition(chr(10))[0]}")
     return "; ".join(parts)[:160]
 
 
@@ -147,6 +148,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], help="names of parts")
     parser.add_argument("--verbose", action="store_true", help="keep the logs of all parts")
     parser.add_argument("--part", help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
         part = next(each for each in _PARTS if each.name == options.part)

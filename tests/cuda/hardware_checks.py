@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -95,10 +96,20 @@ def _pytest(results: Any, options: Any, *arguments: str) -> None:
         has_workers = importlib.util.find_spec("xdist") is not None
         count = max(1, min(8, (os.cpu_count() or 2) - 2)) if not options.standin else 1
         command += ["-n", str(count), "--dist", "loadfile"] if has_workers and count > 1 else []
-        done = subprocess.run([*command, *arguments], cwd=_ROOT, capture_output=True, text=True)
-        results["last line"] = done.stdout.strip().splitlines()[-1:] or done.stderr[-1000:]
+        log = Path(folder, "log")
+        with log.open("w") as output:
+            tests = subprocess.Popen(
+                [*command, *arguments], cwd=_ROOT, stdout=output, stderr=subprocess.STDOUT
+            )
+            try:
+                tests.wait(options.seconds - 15)
+            except subprocess.TimeoutExpired:  # an interrupted run writes its report, too
+                tests.send_signal(signal.SIGINT)
+                tests.wait(12)
+        text = log.read_text(errors="replace")
+        results["last line"] = text.strip().rpartition("\n")[2]
         if not report.exists():
-            results["output"] = done.stdout[-3000:] + done.stderr[-3000:]
+            results["output"] = text[-6000:]
             return
         failures: dict[str, list[str]] = {}
         counts = dict.fromkeys(("passed", "skipped", "failed"), 0)
@@ -134,7 +145,9 @@ def test_functions(results: Any, options: Any) -> None:
 
 def test_jit(results: Any, options: Any) -> None:
     """Run a sample of the tests of compiled functions."""
-    _pytest(results, options, *(["tests/jit/test_prange.py"] if options.tiny else ["tests/jit"]))
+    _pytest(
+        results, options, *(["tests/jit/test_prange_values.py"] if options.tiny else ["tests/jit"])
+    )
 
 
 # --- exchange with libraries ----------------------------------------------------------------------
