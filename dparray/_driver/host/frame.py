@@ -21,8 +21,6 @@ MARKS = """
 !900001 = !{!"llvm.loop.parallel_accesses", !900000}
 !900002 = !{!"llvm.loop.unroll.disable"}
 """
-# The accesses of work-items are unordered, so LLVM needs no tests whether they overlap.
-ACCESS = ", !llvm.access.group !900000"
 ALIGNMENT = 64
 
 
@@ -47,10 +45,16 @@ class Frame:
         self.last = function.ndim - 1
         self.bound = _lifted_bound(function) if function.local is None else ""
 
-    def latch(self, condition: str, body: str, end: str) -> str:
-        """Return the branch at the end of an innermost loop over work-items."""
+    def latch(self, condition: str, body: str, end: str, access: str) -> str:
+        """Return the branch at the end of an innermost loop over work-items.
+
+        Args:
+            condition: whether it goes on.
+            body, end: labels.
+            access: the mark of its accesses, if they are unordered.
+        """
         number = 900_010 + len(self.marks)
-        marks = "!900001, !900002"
+        marks = "!900001, !900002" if access else "!900002"
         self.marks.append(f"!{number} = distinct !{{!{number}, {marks}}}")
         return f"  br i1 {condition}, label %{body}, label %{end}, !llvm.loop !{number}"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from dparray._driver.host.analysis import Function, checked_calls
-from dparray._driver.host.frame import ACCESS, ALIGNMENT, MARKS, Frame
+from dparray._driver.host.frame import ALIGNMENT, MARKS, Frame
 from dparray._driver.host.group_functions import between
 from dparray._driver.host.plan import Plan, memory_type, spelled
-from dparray._driver.host.reading import Unsupported, size_of
-from dparray._driver.host.region import Region, parameters_of
+from dparray._driver.host.reading import Unsupported, is_ordered, size_of
+from dparray._driver.host.region import ACCESS, Region, parameters_of
 
 # Arrays of work-items of at least this many bytes are not on the stack.
 _LARGE = 1 << 15
@@ -56,6 +56,8 @@ class Program(Frame):
 
     def _plain(self) -> str:
         """Return a kernel of a range as it is, in one loop."""
+        every = [one for block in self.function.blocks for one in block.body]
+        access = "" if any(map(is_ordered, every)) else ACCESS
         item = [f"define internal void @dp.item({self.taken()}) alwaysinline {{"]
         for block in self.function.blocks:
             item.append(f'"{block.name}":')
@@ -73,10 +75,10 @@ class Program(Frame):
             "  br i1 %any, label %item, label %unit.end",
             "item:",
             "  %x = phi i64 [ %low, %unit ], [ %x.next, %item ]",
-            f"  call void @dp.item({given}){ACCESS}",
+            f"  call void @dp.item({given}){access}",
             "  %x.next = add nuw nsw i64 %x, 1",
             "  %x.more = icmp slt i64 %x.next, %high",
-            self.latch("%x.more", "item", "unit.end"),
+            self.latch("%x.more", "item", "unit.end", access),
             *self.tail(),
         ]
         return "\n".join([*item, "}", *run])
@@ -179,12 +181,12 @@ class Program(Frame):
             before = f"l{k}.{depth}"
         lines += self._numbers(k, values)
         given = ", ".join(f"{kind} {values.get(name, name)}" for kind, name in parameters_of(plan))
-        lines.append(f"  %r{k} = call i32 @dp.region{k}({given}){ACCESS}")
+        lines.append(f"  %r{k} = call i32 @dp.region{k}({given}){region.access}")
         if is_choice:
             (to,) = region.exits & set(plan.masked)
             lines += [
                 f"  %pp{k} = getelementptr i32, ptr %dp.pc, i64 {values['%dp.idx']}",
-                f"  store i32 %r{k}, ptr %pp{k}{ACCESS}",
+                f"  store i32 %r{k}, ptr %pp{k}{region.access}",
                 f"  %pi{k} = icmp eq i32 %r{k}, {plan.heads.index(to)}",
                 f"  %pz{k} = zext i1 %pi{k} to i32",
                 f"  %pa{k} = load i32, ptr %dp.any",
@@ -203,7 +205,7 @@ class Program(Frame):
                 f"e{k}.{depth}:",
                 f"  %n{k}.{depth} = add nuw nsw i64 %i{k}.{depth}, 1",
                 f"  {condition} = icmp ult i64 %n{k}.{depth}, {size}",
-                self.latch(condition, f"l{k}.{depth}", end)
+                self.latch(condition, f"l{k}.{depth}", end, region.access)
                 if depth == innermost
                 else f"  br i1 {condition}, label %l{k}.{depth}, label %{end}",
             ]

@@ -162,6 +162,13 @@ def called(one: Instruction) -> Call | None:
     )
 
 
+def is_ordered(one: Instruction) -> bool:
+    """Return whether a memory access must not be moved across those of other work-items."""
+    if one.opcode in ("atomicrmw", "cmpxchg", "fence"):
+        return True
+    return one.text.startswith(("load atomic", "load volatile", "store atomic", "store volatile"))
+
+
 def is_joint(name: str) -> bool:
     """Return whether a function concerns several work-items: a barrier or a group function."""
     return name.startswith("__spirv_Group") or name in (

@@ -9,7 +9,18 @@ from __future__ import annotations
 import re
 
 from dparray._driver.host.plan import Plan, ids, memory_type, spelled
-from dparray._driver.host.reading import LABEL, NAME, Call, Instruction, Unsupported, plain_name
+from dparray._driver.host.reading import (
+    LABEL,
+    NAME,
+    Call,
+    Instruction,
+    Unsupported,
+    is_ordered,
+    plain_name,
+)
+
+#: Marks the accesses of work-items as unordered, so that LLVM needs no tests whether they overlap.
+ACCESS = ", !llvm.access.group !900000"
 
 
 def parameters_of(plan: Plan) -> list[tuple[str, str]]:
@@ -33,6 +44,7 @@ class Region:
         text: the definition.
         exits: the heads of the regions that may follow.
         written: the slots that it may change.
+        access: the mark of its accesses, empty if some must keep their order.
     """
 
     def __init__(self, plan: Plan, head: str) -> None:
@@ -42,6 +54,8 @@ class Region:
         self._edges: list[list[str]] = []
         self.exits: set[str] = set()
         self._names = self._blocks()
+        every = [one for name in self._names for one in plan.function.by[name].body]
+        self.access = "" if any(map(is_ordered, every)) else ACCESS
         self.written = self._changed()
         live = plan.live[head] & set(plan.slots)
         self._kept = live
