@@ -119,8 +119,10 @@ def drivers_for(value: object) -> Iterator[Driver]:
         is_gpu = "gpu" in value.lower()
         asked = ("cuda", "sycl") if is_name_of_cuda(value) else NAMES if is_gpu else _OF_CPUS
     else:
-        is_cudas = hasattr(value, "__cuda_stream__") or type(value).__module__.startswith("cuda.")
-        asked = NAMES if is_cudas else ()
+        package = type(value).__module__.partition(".")[0]
+        is_cudas = hasattr(value, "__cuda_stream__") or package == "cuda"
+        is_sycls = hasattr(value, "sycl_queue") or package == "dpctl"
+        asked = NAMES if is_cudas else ("sycl",) if is_sycls else ()
     names = [name for name in asked if name in NAMES]
     for name in names:
         found = driver_named(name)
