@@ -38,6 +38,7 @@ static PyObject *slow_order, *placement, *holds_open, *options, *graph_operation
 static PyObject *working;       /* queues with work that may not be complete */
 static int is_host_tier_on;     /* the option `host_tier`, as `follow` sets it */
 static int is_tracing;          /* then NumPy is called by `traced_call`, which emits events */
+static npy_intp most_folded;    /* the most elements that are reduced to one number immediately */
 static npy_intp most_elements;  /* the largest addition that is computed immediately */
 static PyObject *at_once;       /* up to how many elements, by an operation's cost */
 static PyObject *scalar_types;  /* classes of scalars that stand beside arrays */
@@ -52,7 +53,7 @@ static PyObject *block_is_ready; /* of a block, and whether it is to be written 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
 static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
-static PyObject *joins_word, *broadcasts_word, *device_word;
+static PyObject *joins_word, *broadcasts_word, *folds_word, *device_word;
 static PyObject *usual_dtypes; /* of NumPy by how they are written */
 static PyObject *usual_queue;  /* the default queue; None where the host makes no arrays */
 static PyObject *is_whole_device, *slow_transposed;
@@ -87,13 +88,14 @@ static int is_idle(void)
     return is_host_tier_on && PyDict_Size(working) == 0;
 }
 
-/* follow(host_tier, elements, is_tracing): the options as they are now. */
+/* follow(host_tier, elements, folded_elements, is_tracing): the options as they are now. */
 static PyObject *follow(PyObject *module, PyObject *args)
 {
-    Py_ssize_t count;
-    if (!PyArg_ParseTuple(args, "pnp", &is_host_tier_on, &count, &is_tracing))
+    Py_ssize_t count, folded;
+    if (!PyArg_ParseTuple(args, "pnnp", &is_host_tier_on, &count, &folded, &is_tracing))
         return NULL;
     most_elements = count;
+    most_folded = folded;
     Py_RETURN_NONE;
 }
 
@@ -531,6 +533,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     call_method = PyUnicode_InternFromString("__call__");
     joins_word = PyUnicode_InternFromString("joins");
     broadcasts_word = PyUnicode_InternFromString("broadcasts");
+    folds_word = PyUnicode_InternFromString("folds");
     device_word = PyUnicode_InternFromString("device");
     struct { const char *name; PyObject **where; } words[] = {
         {"_has_in_order_queue", &in_order_word}, {"count", &count_word}, {"_done_at", &done_word},

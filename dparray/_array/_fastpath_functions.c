@@ -89,6 +89,35 @@ static PyObject *dtype_for(PyObject *written, PyObject *array)
     return dtype;
 }
 
+/* The arguments of a fast reduction of all elements, (x, axis, ...), up to the larger size for
+ * which the calling thread reduces them: the result is one number, which the program usually waits
+ * for, and NumPy reduces contiguous elements at the speed of caches. NULL where the general way is to
+ * decide. NumPy sums elements of any width at one rate, and compares bytes at one. `kinds` are those
+ * of the dtypes that it reduces with vector instructions, after a "+" for sums. */
+static PyObject *whole_seen(PyObject *const *given, Py_ssize_t count, const char *kinds)
+{
+    PyObject *x = given[0], *seen = NULL, *made = NULL;
+    if (count > 1 && Py_TYPE(x) == array_type && SLOT(x, at_block) && SLOT(x, at_block) != Py_None)
+        seen = view_to_index(x);
+    if (!seen)
+        return NULL;
+    PyArrayObject *array = AS_ARRAY(seen);
+    npy_intp size = PyArray_SIZE(array);
+    if (kinds[0] != '+')
+        size = size * PyArray_ITEMSIZE(array) / 8;
+    int is_whole = given[1] == Py_None ||
+                   (PyArray_NDIM(array) == 1 && Py_TYPE(given[1]) == &PyLong_Type &&
+                    PyLong_AsLong(given[1]) == 0);
+    if (is_whole && size <= most_folded && PyArray_IS_C_CONTIGUOUS(array) &&
+        PyArray_TYPE(array) != NPY_HALF && strchr(kinds, PyArray_DESCR(array)->kind) &&
+        is_ready(x, 0))
+        made = PyTuple_New(count);
+    for (Py_ssize_t at = 0; made && at < count; at++)
+        PyTuple_SetItem(made, at, Py_NewRef(at == 0 ? seen : at == 1 ? Py_None : given[at]));
+    Py_DECREF(seen);
+    return made;
+}
+
 /* The arguments that NumPy is called with, of which there is at least one; NULL where the general
  * way is to decide. For `mode` and `special` see `struct small_function`. */
 static PyObject *arguments_seen(PyObject *const *given, Py_ssize_t count, char mode,
@@ -160,17 +189,18 @@ static PyObject *computed(PyObject *owner, PyObject *function, PyObject *given)
     Py_RETURN_NONE;
 }
 
-/* compute_small(function, x, *args, broadcasts=False, joins=False): what a NumPy function makes of
+/* compute_small(function, x, *args, broadcasts=False, joins=False, folds=""): what a NumPy function makes of
  * small arrays, whose result the caller knows to be small; None where the general way is to compute
  * it.
  *
  * `function` is called with the host's views of `x` and of the arrays among `args`. With
  * `broadcasts` the size of the shape that the arrays broadcast to is checked; with `joins`, `x` is a
- * sequence of arrays, and the result has the elements of all. */
+ * sequence of arrays, and the result has the elements of all; for `folds` see `whole_seen`. */
 static PyObject *compute_small(PyObject *module, PyObject *const *args, Py_ssize_t count,
                                PyObject *words)
 {
     PyObject *owner = NULL;
+    const char *kinds = NULL;
     char mode = 0;
     for (Py_ssize_t at = 0; words && at < PyTuple_Size(words); at++) {
         PyObject *word = PyTuple_GetItem(words, at);
@@ -178,11 +208,16 @@ static PyObject *compute_small(PyObject *module, PyObject *const *args, Py_ssize
             mode = JOINS;
         else if (word == broadcasts_word && args[count + at] == Py_True)
             mode = BROADCASTS;
+        else if (word == folds_word)
+            kinds = PyUnicode_AsUTF8AndSize(args[count + at], NULL);
         else
             return PyErr_Format(PyExc_TypeError, "compute_small has no parameter %R", word);
     }
-    PyObject *given =
-        count > 1 ? arguments_seen(args + 1, count - 1, mode, -1, &owner) : NULL;
+    PyObject *given = NULL;
+    if (count > 1 && kinds && (given = whole_seen(args + 1, count - 1, kinds)))
+        owner = args[1];
+    else if (count > 1 && !kinds)
+        given = arguments_seen(args + 1, count - 1, mode, -1, &owner);
     return computed(owner, args[0], given);
 }
 
@@ -289,6 +324,7 @@ struct small_function {
     PyObject *absent;
     Py_ssize_t parameters, by_position, arguments;
     Py_ssize_t special;        /* among the arguments: what may be NumPy's indices, or a dtype */
+    const char *kinds;         /* of dtypes that are reduced fast; NULL of other functions */
     char mode;                 /* see `dparray/_functions/public.py` */
     signed char places[MAX_PARAMETERS]; /* among the arguments of `small`; -1 of what it lacks */
 };
@@ -307,6 +343,7 @@ static PyObject *small_function(PyObject *module, PyObject *args)
                           &PyTuple_Type, &places, &made->by_position, &made->special, &mode))
         goto wrong;
     made->mode = strcmp(mode, "convert") == 0 ? CONVERTS : mode[0];
+    made->kinds = strncmp(mode, "fold ", 5) == 0 ? mode + 5 : NULL;
     made->parameters = PyTuple_Size(places);
     if (made->parameters > MAX_PARAMETERS) {
         PyErr_SetString(PyExc_ValueError, "small_function: too many parameters");
@@ -390,6 +427,8 @@ static PyObject *call_small(PyObject *module, PyObject *const *args, Py_ssize_t 
     }
     PyObject *seen = arguments_seen(arguments, function->arguments, function->mode,
                                     function->special, &owner);
+    if (!seen && function->kinds && (seen = whole_seen(arguments, function->arguments, function->kinds)))
+        owner = arguments[0];
     if (seen) {
         int may = may_compute(function, arguments);
         if (may <= 0)

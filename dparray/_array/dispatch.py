@@ -165,16 +165,20 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
     if results is None:  # The general path raises the right error.
         return None
     if isinstance(results, tuple | list):
-        parts = [_result_at_once(part, views, queue, usm_type) for part in results]
+        parts = [_result_of_host(part, views, queue, usm_type) for part in results]
         return parts if isinstance(results, list) else tuple(parts)
-    return _result_at_once(results, views, queue, usm_type)
+    return _result_of_host(results, views, queue, usm_type)
 
 
-def _result_at_once(result: Any, views: list[np.ndarray], queue: Any, usm_type: str) -> ndarray:
+def _result_of_host(result: Any, views: list[np.ndarray], queue: Any, usm_type: str) -> ndarray:
+    """Return an array of NumPy's result, which stays where it is until something needs it in USM
+    memory: copying takes as long as many functions.
+    """
     values = np.asarray(result)
-    if values.size > host_fastpath.HEAP_ELEMENTS or values.dtype.char not in host_fastpath.NUMBERS:
-        return from_host(values, queue, usm_type)
     is_shared = values.base is not None or any(values is view for view in views)
+    is_large = values.size > host_fastpath.HEAP_ELEMENTS
+    if values.dtype.char not in host_fastpath.NUMBERS or (is_shared and is_large):
+        return from_host(values, queue, usm_type)
     return ndarray._from_host_value(values.copy("K") if is_shared else values, queue, usm_type)
 
 
@@ -223,9 +227,9 @@ def _by_host(function: Function, call: _Call) -> Any:
             _hooks.emit("end", queue=placement.queue)
         return out
     if isinstance(results, tuple | list):
-        moved = [from_host(np.asarray(part), *placement) for part in results]
-        return moved if isinstance(results, list) else tuple(moved)
-    return from_host(np.asarray(results), *placement)
+        parts = [_result_of_host(part, views, *placement) for part in results]
+        return parts if isinstance(results, list) else tuple(parts)
+    return _result_of_host(results, views, *placement)
 
 
 def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[np.ndarray] | None:

@@ -28,30 +28,6 @@ working = queues.working
 SCALARS = _dtypes.SCALARS
 
 
-def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
-    """Return a fast reduction of all elements if the host may read them, otherwise ``None``.
-
-    The size limit is larger than for other operations: the result is one number, which the program
-    usually waits for. NumPy reduces contiguous elements at cache speed, while the code of a launch
-    is no longer cached. NumPy sums elements of any width at one rate, and compares bytes at one.
-    """
-    if (
-        x._block is None
-        or (x.size if name in ("sum", "mean") else x.nbytes / 8) > limits.folded_elements
-        or x.dtype.kind not in host.QUICK_FOLDS.get(name, "")
-        or x.dtype.char == "e"  # which NumPy converts one by one
-        or not is_ready(x)
-    ):
-        return None
-    seen = host_view(x)
-    if seen is None or not seen.flags.c_contiguous:
-        return None
-    value = host.call(host.FOLDS[name], seen, None, keepdims, owner=x)
-    if value is None:
-        return None
-    return ndarray._from_host_value(np.asarray(value), x.queue, x.usm_type)
-
-
 def is_ready(x: ndarray, *others: Any) -> bool:
     """Return whether the host may read the memory of small arrays now; non-arrays are ready."""
     if not config_values.get("host_tier", False):
@@ -132,13 +108,15 @@ def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
     )
 
 
-def _general_way(*args: Any, broadcasts: bool = False, joins: bool = False) -> None:
+def _general_way(
+    *args: Any, broadcasts: bool = False, joins: bool = False, folds: str = ""
+) -> None:
     return None
 
 
-#: ``compute_small(function, x, *args, broadcasts=False, joins=False)``: the result of a NumPy
-#: function of small arrays, if the caller knows that the result is small. ``None`` if the general
-#: path must compute it, as it always does without the compiled module.
+#: ``compute_small(function, x, *args, broadcasts=False, joins=False, folds="")``: the result of a
+#: NumPy function of small arrays, if the caller knows that the result is small. ``None`` if the
+#: general path must compute it, as it always does without the compiled module.
 compute_small: Callable[..., ndarray | None] = _general_way
 #: ``call_small(small_function(...), args, kwargs)``: the same of a public function's arguments.
 call_small: Callable[[Any, tuple[Any, ...], dict[str, Any]], ndarray | None] = _general_way

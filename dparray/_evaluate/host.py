@@ -331,6 +331,10 @@ def deviation_by(ddof: float) -> Callable[..., Any]:
     return _eager_fold("std", lambda *args: np.sqrt(fold(*args)))
 
 
+def _count(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
+    return np.count_nonzero(x, axis, keepdims=keepdims)
+
+
 _FOLDS: dict[str, Callable[..., Any]] = {
     "sum": np.add.reduce,
     "prod": np.multiply.reduce,
@@ -341,18 +345,25 @@ _FOLDS: dict[str, Callable[..., Any]] = {
     "argmax": _position_by(np.ndarray.argmax),
     "argmin": _position_by(np.ndarray.argmin),
     "mean": _mean,
+    "count_nonzero": _count,
 }
 
 #: Reductions of host arrays, called with the array, the axis and `keepdims`.
 FOLDS = {name: _eager_fold(name, fold) for name, fold in _FOLDS.items()}
 
 
-#: The fast ones, one vectorized pass each, by dtype kind.
+#: The fast ones, one vectorized pass each: the kinds of dtypes, after a "+" for sums.
 QUICK_FOLDS = {
-    **dict.fromkeys(("sum", "mean"), "f"),
+    **dict.fromkeys(("sum", "mean"), "+f"),
     **dict.fromkeys(("max", "min", "argmax", "argmin"), "iuf"),
     **dict.fromkeys(("any", "all"), "biuf"),
+    "count_nonzero": "b",
 }
+
+
+def fold_mode(name: str) -> str:
+    """Return the mode of a reduction's fast path (:mod:`dparray._functions.public`)."""
+    return f"fold {QUICK_FOLDS[name]}" if name in QUICK_FOLDS else "plain"
 
 
 def _kinds_of_ufunc(op: Op) -> Callable[..., bool] | None:

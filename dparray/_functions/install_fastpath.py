@@ -123,7 +123,7 @@ def install(module: Any) -> None:
         """Set the options that the module reads at every call."""
         # There is no such attribute while blocks of several threads differ.
         is_on = vars(config).get("host_tier", False) and not _placement.functions_in_force
-        module.follow(is_on, limits.host_elements, _hooks.is_tracing)
+        module.follow(is_on, limits.host_elements, limits.folded_elements, _hooks.is_tracing)
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
     vars(writes).update(pending_order=module.pending_order)

@@ -15,7 +15,7 @@ from dparray._array.assignment import write_out
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, scalar_value
 from dparray._driver import traits_of
-from dparray._evaluate.host import FOLDS, deviation_by, variance_by
+from dparray._evaluate.host import FOLDS, deviation_by, fold_mode, variance_by
 from dparray._functions.creation import full_like
 from dparray._functions.operands import vector_of
 from dparray._functions.public import public
@@ -74,7 +74,7 @@ def _mean_in(
 
 
 @as_method
-@public(small=FOLDS["mean"], takes=("axis", "keepdims"))
+@public(small=FOLDS["mean"], takes=("axis", "keepdims"), mode=fold_mode("mean"))
 def mean(
     a: Any,
     axis: Axis = None,

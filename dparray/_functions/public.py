@@ -69,6 +69,7 @@ def public(
             ``"join"``: its first argument is a sequence of arrays, which the function itself
             checks;
             ``"view"``: it returns a view of the first argument;
+            ``"fold biuf"``: it reduces over ``axis``, contiguous elements of these kinds fast;
             ``"convert"``: it converts the first argument to a ``dtype``;
             ``"create"``: it returns a new array, on the default device; its first argument is the
             shape, and no argument is an array.

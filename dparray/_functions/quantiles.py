@@ -226,12 +226,12 @@ class _Ranked(NamedTuple):
     """The elements around quantiles.
 
     Attributes:
-        count: the elements of a line.
+        length: the elements of a line.
         at: returns the elements of two neighboring ranks in each line, and of the last rank, which
             are NaN if one is.
     """
 
-    count: int
+    length: int
     at: Callable[[int, int], Sequence[ndarray]]
 
 
@@ -283,7 +283,7 @@ def _picker(ranked: _Ranked, method: str, dtype: np.dtype[Any]) -> Pick:
     """Return quantiles of lines; NaN if a line contains NaN."""
 
     def pick(fraction: float) -> ndarray:
-        ranks, weight = _ranks(method, ranked.count, fraction)
+        ranks, weight = _ranks(method, ranked.length, fraction)
         below, above, last = ranked.at(*ranks)
         is_float = last.dtype.kind in "fc"
         if method in _CHOOSING:

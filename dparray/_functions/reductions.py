@@ -17,7 +17,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array, choose_elements, lazy_fold, reduce_array
 from dparray._array.assignment import assign, write_out
-from dparray._array.host_fastpath import fold_whole
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     check_out,
@@ -25,7 +25,7 @@ from dparray._array.operands import (
     scalar_value,
 )
 from dparray._driver import traits_of
-from dparray._evaluate.host import FOLDS
+from dparray._evaluate.host import FOLDS, QUICK_FOLDS, fold_mode
 from dparray._functions.operands import as_mask
 from dparray._functions.public import public
 from dparray._graph.ops import OPS
@@ -109,7 +109,8 @@ def reduce_over(
         return write_out(name, _of_nothing(name, x, axes, dtype, keepdims), out)
     kind = {"max": "any", "min": "all"}.get(name, name) if loop_dtype.kind == "b" else name
     if out is None and len(axes) == x.ndim and (loop_dtype == x.dtype or kind in ("any", "all")):
-        folded = fold_whole(kind, x, keepdims)
+        folds = QUICK_FOLDS.get(kind, "")
+        folded = compute_small(FOLDS[kind], x, None, keepdims, folds=folds) if folds else None
         if folded is not None:
             return folded
     row = REDUCTIONS[kind]
@@ -209,7 +210,7 @@ def _comparison_dtype(x: ndarray, out: Any, start: Any) -> np.dtype[Any]:
 
 
 @as_method
-@public(small=FOLDS["sum"], takes=("axis", "keepdims"))
+@public(small=FOLDS["sum"], takes=("axis", "keepdims"), mode=fold_mode("sum"))
 def sum(
     a: Any,
     axis: Axis = None,
@@ -254,7 +255,7 @@ def sum(
 
 
 @as_method
-@public(small=FOLDS["prod"], takes=("axis", "keepdims"))
+@public(small=FOLDS["prod"], takes=("axis", "keepdims"), mode=fold_mode("prod"))
 def prod(
     a: Any,
     axis: Axis = None,
@@ -277,7 +278,7 @@ def prod(
 
 
 @as_method
-@public(small=FOLDS["min"], takes=("axis", "keepdims"))
+@public(small=FOLDS["min"], takes=("axis", "keepdims"), mode=fold_mode("min"))
 def min(
     a: Any,
     axis: Axis = None,
@@ -316,7 +317,7 @@ def min(
 
 
 @as_method
-@public(small=FOLDS["max"], takes=("axis", "keepdims"))
+@public(small=FOLDS["max"], takes=("axis", "keepdims"), mode=fold_mode("max"))
 def max(
     a: Any,
     axis: Axis = None,
@@ -364,7 +365,7 @@ def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
 
 
 @as_method
-@public(small=FOLDS["argmin"], takes=("axis", "keepdims"))
+@public(small=FOLDS["argmin"], takes=("axis", "keepdims"), mode=fold_mode("argmin"))
 def argmin(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
@@ -391,7 +392,7 @@ def argmin(
 
 
 @as_method
-@public(small=FOLDS["argmax"], takes=("axis", "keepdims"))
+@public(small=FOLDS["argmax"], takes=("axis", "keepdims"), mode=fold_mode("argmax"))
 def argmax(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
@@ -444,7 +445,7 @@ def _truth(
 
 
 @as_method
-@public(small=FOLDS["any"], takes=("axis", "keepdims"))
+@public(small=FOLDS["any"], takes=("axis", "keepdims"), mode=fold_mode("any"))
 def any(
     a: Any,
     axis: Axis = None,
@@ -475,7 +476,7 @@ def any(
 
 
 @as_method
-@public(small=FOLDS["all"], takes=("axis", "keepdims"))
+@public(small=FOLDS["all"], takes=("axis", "keepdims"), mode=fold_mode("all"))
 def all(
     a: Any,
     axis: Axis = None,
@@ -494,7 +495,7 @@ def all(
     return _truth("all", a, axis, out, keepdims, where)
 
 
-@public(small=np.count_nonzero, takes=("axis",))
+@public(small=FOLDS["count_nonzero"], takes=("axis", "keepdims"), mode=fold_mode("count_nonzero"))
 def count_nonzero(
     x: Any, axis: Axis = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:

@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dparray import _dtypes, _hooks
+from dparray import _dtypes, _hooks, config
 from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import reduce_array
 from dparray._array.assignment import assign
 from dparray._array.dispatch import host_views
 from dparray._array.ndarray import materialize, ndarray
+from dparray._driver import traits_of
 from dparray._evaluate import background, cost_model, limits
 from dparray._graph.reductions import REDUCTIONS
 from dparray._kernel.decorators import device_func
@@ -37,6 +38,9 @@ _WALKING, _UNEXPECTED, _CHAINING = 2, 40, 5
 # The number of mask elements whose changes are counted, and of those in one sample.
 _LOOKED_AT, _PART = 1 << 16, 1 << 12
 
+# The number of cores on which NumPy still finds indices as fast as a kernel.
+_CORES_OF_NUMPY = 4
+
 # The number of elements of a tile: the mask and the selected elements fit in the cache of a core.
 _TILE = 1 << 15
 
@@ -48,7 +52,14 @@ def is_large_mask(x: ndarray, mask: ndarray) -> bool:
 
 
 def can_locate(x: ndarray) -> bool:
-    """Return whether the kernels can find indices in ``x``, and are worth a launch."""
+    """Return whether the kernels can find indices in ``x``, and are worth a launch.
+
+    NumPy finds those of a Boolean vector without branches, as fast as the kernels on four cores.
+    """
+    is_fast = x.ndim == 1 and x.dtype.kind == "b" and limits.may_compute_on_host()
+    traits = traits_of(x.queue)
+    if is_fast and traits.shares_memory and traits.units <= _CORES_OF_NUMPY and config.host_tier:
+        return False
     return x.size >= MIN_ELEMENTS and runs_scans(x.queue)
 
 

@@ -137,7 +137,11 @@ def _is_plain_norm(x: ndarray, axis: Any, keepdims: Any, ord: Any) -> bool:
     return is_euclidean and x.dtype.char != "e" and (axis is None or type(axis) is int)
 
 
-@public(small=_euclidean, takes=("axis", "keepdims", "ord"), when=_is_plain_norm)
+def _is_default_norm(x: ndarray, axis: Any, keepdims: Any, ord: Any) -> bool:
+    return ord is None and _is_plain_norm(x, axis, keepdims, ord)
+
+
+@public(small=_euclidean, takes=("axis", "keepdims", "ord"), when=_is_plain_norm, mode="fold f")
 def vector_norm(
     x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float | None = 2
 ) -> ndarray:
@@ -231,7 +235,7 @@ def _best(values: ndarray, axis: int, ord: Any, keepdims: bool = False) -> ndarr
     return reductions.max(values, axis, keepdims=keepdims, initial=0)
 
 
-@public()
+@public(small=_euclidean, takes=("axis", "keepdims", "ord"), when=_is_default_norm, mode="fold f")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """Compute the norm of the flattened array, of vectors along one axis or of matrices of two.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from typing import Any
 
 import dpctl
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._array import fastpath
 from dparray._functions.public import public
 
 CALLS: list[str] = []
@@ -206,3 +209,46 @@ def test_an_array_that_numpy_returns_as_it_is_given_is_copied() -> None:
     y = given(x)
     x += 1
     assert y.tolist() == [1.0] * 3
+
+
+def _calls_of(function: Any) -> tuple[int, int]:
+    """Return how many functions of dparray a call enters when it is known, and their files."""
+    for _ in range(3):
+        function()
+    files: list[str] = []
+
+    def note(frame: Any, event: str, arg: Any) -> None:
+        file = frame.f_code.co_filename
+        if event == "call" and f"{os.sep}dparray{os.sep}" in file and __file__ != file:
+            files.append(file)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return len(files), len(set(files))
+
+
+#: Functions of 100 elements.
+KNOWN_CALLS: dict[str, Any] = {
+    "concatenate": lambda x, mask, at: dp.concatenate([x, x]),
+    "where": lambda x, mask, at: dp.where(mask, x, x),
+    "x[mask]": lambda x, mask, at: x[mask],
+    "median": lambda x, mask, at: dp.median(x),
+    "take": lambda x, mask, at: dp.take(x, at),
+    "stack": lambda x, mask, at: dp.stack([x, x]),
+    "pad": lambda x, mask, at: dp.pad(x, 1),
+    "roll": lambda x, mask, at: dp.roll(x, 1),
+}
+
+
+@pytest.mark.skipif(fastpath.module is None, reason="the fast path is not built")
+@pytest.mark.parametrize("name", KNOWN_CALLS)
+def test_a_known_call_enters_few_functions(name: str) -> None:
+    x = dp.arange(100.0)
+    mask, at = x > 50, dp.arange(100)
+    calls, files = _calls_of(lambda: KNOWN_CALLS[name](x, mask, at))
+    assert calls <= 60
+    assert files <= 12
