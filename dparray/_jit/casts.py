@@ -29,6 +29,7 @@ from dparray._jit.inference import (
 from dparray._jit.native_functions import (
     INTEGER_CODE,
     apart_from,
+    dot_of,
     fitted_to,
     integer_call,
     mask_of,
@@ -69,8 +70,17 @@ class Casts(ast.NodeTransformer):
                 sides.remove(gathered)
                 vector, values, at = map(self.visit, (*sides, gathered.value, gathered.slice))
                 return product_with(vector, values, at)
+            if self._are_vectors(node.left, node.right):
+                return dot_of(*map(self.visit, sides))
         self.generic_visit(node)
         return self._converted(node, left, right)
+
+    def _are_vectors(self, *nodes: ast.expr) -> bool:
+        """Return whether expressions are vectors of one dtype of floats, in native code."""
+        kinds = [self.types.of(each) for each in nodes]
+        are_alike = len(kinds) == 2 and kinds[0] == kinds[1] and not self.for_kernel
+        kind = kinds[0] if are_alike else None
+        return isinstance(kind, Value) and kind.ndim == 1 and kind.dtype.kind == "f"
 
     def _is_gathered(self, node: ast.expr) -> bool:
         """Return whether an expression is a vector of floats at integer indices: ``x[at]``."""
@@ -173,6 +183,8 @@ class Casts(ast.NodeTransformer):
             product = self.visit(product)
             if isinstance(product, ast.BinOp):
                 return sum_of_product(product.left, product.right, axes)
+        if self.types.called(node) in ("dot", "vdot", "inner") and self._are_vectors(*node.args):
+            return dot_of(*map(self.visit, node.args))
         result = self.types.of(node)
         values = [self.types.of(argument) for argument in node.args]
         ufunc = vars(np).get(self.types.called(node))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from dparray._jit.source import Source, assigned_names, upward_exposed, used_names
 
@@ -47,6 +47,18 @@ def find_reductions(
             )
         found[name] = operators[0], all(isinstance(node, ast.AugAssign) for node, _ in updates)
     return found
+
+
+def put_first(body: list[ast.stmt], name: str) -> None:
+    """Write a variable as the first operand of its updates by ``min`` and ``max``.
+
+    These return their first operand if one is NaN, so that NaN is left out, whichever part of the
+    loop it is in. With the operands as in ``max(x[i], m)``, a NaN drops the elements before it.
+    """
+    for node in cast("Iterator[Any]", (e for each in body for e in ast.walk(each))):
+        is_call = isinstance(node, ast.Call) and ast.unparse(node.func) in ("min", "max")
+        if is_call and len(node.args) == 2 and _is(node.args[1], name):
+            node.args.reverse()
 
 
 def _uses(node: ast.AST, name: str) -> Iterator[tuple[Any, Any]]:

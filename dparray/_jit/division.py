@@ -18,6 +18,7 @@ from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.inference import UNKNOWN, WEAK_INT, Inference, Value, constant
 from dparray._jit.native import LINE, with_lines
 from dparray._jit.parts import LINE_SPACING, REDUCTION_PARTS
+from dparray._jit.row_loops import RowLoops
 from dparray._jit.source import assigned_names, copied, definition_of, used_names
 
 #: How many elements the copies of an array that is a reduction variable have together, unless that
@@ -97,6 +98,7 @@ def divided(
     numbers = ["__part", "__first", "__last"]
     kinds = {**given, **dict.fromkeys(numbers, WEAK_INT)}
     floats = {each for each, kind in reduced.items() if kind.dtype.kind in "fc" and not kind.ndim}
+    around = Inference(definition_of(name, [], [loop.node]), types.variables, types.names)
     found, doubts, has_lines = [], [], False
     for suffix in ("", "_up") if offsets else ("",):
         known = [f"{each} = max({each}, 0)" for each in sorted(offsets) if suffix]
@@ -105,7 +107,7 @@ def divided(
         inner: Any = run[-1]
         while not isinstance(inner.body[-1], ast.Pass):
             inner = inner.body[-1]
-        inner.body[-1:] = copied(loop.body)
+        inner.body[-1:] = RowLoops(loop.source, around, loop.body).block(copied(loop.body))
         definition = definition_of(name + suffix, [*numbers, *given], run + _parsed(last, mark))
         inferred = Inference(definition, kinds, {**types.names, NUMPY: np})
         has_lines = with_lines(definition, inferred)

@@ -34,7 +34,7 @@ from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
 from dparray._jit.inference import UNKNOWN, Builtin, Inference, Items, Known, Value, constant
 from dparray._jit.native_functions import NO_BROADCAST, functions
-from dparray._jit.parts import LINE_SPACING, MAX_PARTS, use_threads
+from dparray._jit.parts import LINE_SPACING, MAX_PARTS, raise_interrupt, use_threads
 from dparray._jit.source import (
     PlainMembers,
     Source,
@@ -170,6 +170,8 @@ class Native:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
             result = self.dispatcher(*arguments)
+            if self.has_parts:
+                raise_interrupt()
         except (IndexError, ValueError) as error:
             if copies is None:
                 raise self.located(error, *line) from None

@@ -20,11 +20,14 @@ import numpy as np
 from dparray._jit.source import copied
 
 APART = "__apart__"
+#: Returns whether an array has a target's shape, and overlaps it only in the same elements.
+FITS = "__fits__"
 _APART_OF_ONE = "__apart_of_one__"
 _FITTED = "__fitted__"
 _MASK = "__mask__"
 _SELECTED = "__selected__"
 _PRODUCT = "__product__"
+_DOT = "__dot__"
 SUM_OF_PRODUCT = "__sum_of_product__"
 #: Replaces ``SUM_OF_PRODUCT`` with ``fastmath=True``, which allows any order of the additions.
 REORDERED_SUM = "__reordered_sum__"
@@ -112,6 +115,11 @@ def product_with(vector: ast.expr, values: ast.expr, at: ast.expr) -> ast.expr:
     return _call(vector, _PRODUCT, vector, values, at)
 
 
+def dot_of(left: ast.expr, right: ast.expr) -> ast.expr:
+    """Return an expression of the product of two vectors of one dtype, without copies of them."""
+    return _call(left, _DOT, left, right)
+
+
 def sum_of_product(left: ast.expr, right: ast.expr, axes: list[int]) -> ast.expr:
     """Return an expression of ``left * right``, summed along one axis after the other."""
     return _call(left, SUM_OF_PRODUCT, left, right, ast.Constant(str(axes)))
@@ -151,6 +159,10 @@ def _ends(array: Any) -> Any:
     return start, end + array.itemsize
 
 
+def _fits(target: Any, value: Any) -> Any:
+    return False
+
+
 def _mask(array: Any, axis: int, mask: Any) -> Any:
     return mask
 
@@ -166,6 +178,29 @@ def _product(vector: Any, values: Any, at: Any) -> Any:
     for position in range(at.size):
         total += vector[position] * values[at[position]]
     return total
+
+
+def _dot(left: Any, right: Any) -> Any:
+    return np.dot(left, right)
+
+
+def _contiguous_dot(left: Any, right: Any) -> Any:
+    return np.dot(left, right)
+
+
+def _strided_dot(left: Any, right: Any) -> Any:
+    if left.size != right.size:
+        raise ValueError("incompatible array sizes for the product of two vectors")
+    whole = left.size - left.size % 4
+    a = b = c = d = left.dtype.type(0)
+    for at in range(0, whole, 4):
+        a += left[at] * right[at]
+        b += left[at + 1] * right[at + 1]
+        c += left[at + 2] * right[at + 2]
+        d += left[at + 3] * right[at + 3]
+    for at in range(whole, left.size):
+        a += left[at] * right[at]
+    return (a + b) + (c + d)
 
 
 def _sum_of_product(left: Any, right: Any, axes: str) -> Any:
@@ -315,6 +350,20 @@ def functions() -> dict[str, Callable[..., Any]]:
 
         return checked
 
+    @extending.overload(_fits)
+    def typed_fits(target: Any, value: Any) -> Any:
+        def checked(target: Any, value: Any) -> Any:
+            for axis in range(target.ndim):
+                if target.shape[axis] != value.shape[axis]:
+                    return False
+            (start, end), (other, other_end) = ends(target), ends(value)
+            if end <= other or other_end <= start:
+                return True
+            is_same = target.ctypes.data == value.ctypes.data
+            return is_same and target.strides == value.strides
+
+        return checked
+
     @extending.overload(_fitted)
     def typed_fitted(target: Any, value: Any) -> Any:
         if not isinstance(target, array_type) or not isinstance(value, array_type):
@@ -375,6 +424,11 @@ def functions() -> dict[str, Callable[..., Any]]:
 
         return selected
 
+    @extending.overload(_dot)
+    def typed_dot(left: Any, right: Any) -> Any:
+        # Numba copies strided vectors for BLAS.
+        return _contiguous_dot if left.layout == right.layout == "C" else _strided_dot
+
     @extending.overload(_product)
     def typed_product(vector: Any, values: Any, at: Any) -> Any:
         return _product
@@ -403,11 +457,13 @@ def functions() -> dict[str, Callable[..., Any]]:
     return {
         **{f"__any_{name}__": _any_operation(numba, extending, name) for name in _SIGNS},
         APART: _apart,
+        FITS: _fits,
         _APART_OF_ONE: _apart,
         _FITTED: _fitted,
         _MASK: _mask,
         _SELECTED: _selected,
         _PRODUCT: _product,
+        _DOT: _dot,
         SUM_OF_PRODUCT: _sum_of_product,
         REORDERED_SUM: _reordered_sum,
     }

@@ -6,7 +6,6 @@ parts.
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import threading
 from collections.abc import Callable
@@ -53,9 +52,16 @@ def _share_parts(run: int, data: int, total: int, parts: int, error: Any) -> int
     except StopIteration:
         status, error[0] = failures[min(failures)]
         return status
-    except KeyboardInterrupt:  # it is raised again as soon as the native code has returned
-        _thread.interrupt_main()
+    except KeyboardInterrupt:  # An exception cannot leave this call: see `raise_interrupt`.
+        _threads.is_interrupted = True
     return 0
+
+
+def raise_interrupt() -> None:
+    """Raise the ``KeyboardInterrupt`` that ended a loop of Python's threads."""
+    if getattr(_threads, "is_interrupted", False):
+        _threads.is_interrupted = False
+        raise KeyboardInterrupt
 
 
 def _set_threads(count: int) -> None:

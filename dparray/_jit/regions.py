@@ -23,7 +23,7 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value, of_one_type, unpacked, unreadable
 from dparray._jit.casts import Casts
-from dparray._jit.dependences import find_reductions, fixed_update
+from dparray._jit.dependences import find_reductions, fixed_update, put_first
 from dparray._jit.division import IDENTITIES, divided, range_of
 from dparray._jit.inference import (
     UNKNOWN,
@@ -113,6 +113,8 @@ class ParallelRegion:
         if self.reductions or any(fixed_update(body, name) for name, _ in self.loops[1:]):
             del self.loops[1:]  # only the outer loop is divided
             body = node.body
+        for name in found:
+            put_first(body, name)
         self._check(body)
         self.body = body
         self.functions = local_functions(source, body)

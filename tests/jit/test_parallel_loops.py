@@ -192,7 +192,8 @@ def spins(out: Any, count: int) -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_an_interrupt_ends_a_long_loop() -> None:
+@pytest.mark.parametrize("environment", [{}, {"DPARRAY_COMPILED": "0"}], ids=["C", "Python"])
+def test_an_interrupt_ends_a_long_loop(environment: dict[str, str]) -> None:
     code = """
     from tests.jit.test_parallel_loops import spins
     long, out = dp.jit(spins), dp.zeros((1000, 8))
@@ -208,7 +209,7 @@ def test_an_interrupt_ends_a_long_loop() -> None:
         print("interrupted", time.perf_counter() - start < whole / 2)
     assert np.isclose(float(compiled(ours, ours)), x @ x)
     """
-    assert _run(_SUMS + code) == "interrupted True\n"
+    assert _run(_SUMS + code, **environment) == "interrupted True\n"
 
 
 @pytest.mark.process

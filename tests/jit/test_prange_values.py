@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import linecache
 import math
 from typing import Any
 
@@ -269,3 +270,17 @@ def test_atomics_beside_array_statements_are_refused() -> None:
     with pytest.raises(KernelCompileError, match=r"dp\.AtomicRef needs a kernel(.|\n)*\^\nwrite"):
         dp.jit(counted)(*arrays)
     assert arrays[0].tolist() == [0] * 7
+
+
+@pytest.mark.parametrize("update", ["max(x[i], m)", "max(m, x[i])"])
+def test_nan_is_left_out_of_largest_elements(update: str) -> None:
+    text = f"def f(x, m):\n    for i in dp.prange(x.size):\n        m = {update}\n    return m\n"
+    name = f"<nan {update}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    space: dict[str, Any] = {"dp": dp}
+    exec(compile(text, name, "exec"), space)
+    function = dp.jit(cache=False)(space["f"])
+    for at in (0, 500, 999):
+        x = np.arange(1000.0)[::-1].copy()
+        x[at] = np.nan
+        assert function(dp.asarray(x), -1.0) == (998 if at == 0 else 999)

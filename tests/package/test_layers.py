@@ -43,7 +43,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 798,
-    "driver": 7_167,
+    "driver": 7_195,
     "runtime": 4_127,
     "memory": 3_184,
     "graph": 2_160,
@@ -53,7 +53,7 @@ BUDGETS = {
     "array": 6_768,
     "kernels": 4_684,
     "functions": 32_710,
-    "compiled": 6_367,
+    "compiled": 6_637,
     "models": 4_899,
     "shards": 2_825,
     "tools": 9_634,

@@ -1,0 +1,178 @@
+"""Array statements in the parts of ``prange`` loops, as loops over elements in native code.
+
+Numba allocates an array for each operation of such a statement, and its loops are not vectorized.
+A statement on slices of floats, and a reduction of them, therefore becomes::
+
+    place, row = out[i, :], x[i, :]
+    if <same shapes, and no overlap of other elements>:
+        for k in range(place.shape[0]):
+            place[k] = 2 * row[k]
+    else:
+        out[i, :] = 2 * x[i, :]
+
+The statement itself broadcasts, copies, and raises errors.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray._compiler.shared_loops import REORDERED
+from dparray._jit.casts import NUMPY, cast_to
+from dparray._jit.inference import OPERATORS, Value
+from dparray._jit.native_functions import FITS
+from dparray._jit.scalarize import Scalarizer, _Elements, _entries, _is_array
+from dparray._jit.source import copied
+from dparray.exceptions import KernelCompileError
+
+_KINDS = "fc"
+
+
+class RowLoops(Scalarizer):
+    """Rewrites the body of a part of a loop."""
+
+    def block(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Return statements that do the same."""
+        result: list[ast.stmt] = []
+        for statement in body:
+            self._line = statement.lineno
+            if isinstance(statement, ast.If | ast.For | ast.While):
+                for name in ("body", "orelse"):
+                    setattr(statement, name, self.block(getattr(statement, name)))
+                result.append(statement)
+                continue
+            for made in self._guarded(statement) or [statement]:
+                result.append(self._located(made, statement))
+        return result
+
+    def _guarded(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return the statements that replace one; none if there is nothing to replace."""
+        if not isinstance(statement, ast.Assign | ast.AugAssign):
+            return []
+        self._heads: list[ast.stmt] = []
+        self._conditions: list[str] = []
+        fast: Any = copied(statement)
+        is_update = isinstance(statement, ast.AugAssign)
+        target = fast.target if is_update else fast.targets[0]
+        before: list[ast.stmt] = []
+        try:
+            if isinstance(target, ast.Subscript) and _is_array(self.types.of(target)):
+                before = self._stores(fast, target)
+            elif is_update or len(fast.targets) == 1:
+                fast.value = self._scalar(fast.value, before)
+                before.append(fast)
+        except KernelCompileError:
+            return []
+        if not self._conditions:
+            return []
+        condition = ast.parse(" and ".join(self._conditions), mode="eval").body
+        return [*self._heads, ast.If(condition, before, [statement])]
+
+    def _stores(self, node: Any, target: ast.Subscript) -> list[ast.stmt]:
+        before: list[ast.stmt] = []
+        if isinstance(node, ast.Assign) and len(node.targets) != 1:
+            raise self._refusal(node, "several targets", "")
+        value, place = self._lower(node.value, before), self._lower(target, before)
+        if isinstance(node, ast.AugAssign):
+            value = self._operation(node.op, place, value)
+        self._check(place)
+        (own, _), *_ = place.leaves
+        if isinstance(node, ast.AugAssign) and value.type.dtype != place.type.dtype:
+            raise self._refusal(node, "another dtype", "")
+        for name, axes in value.leaves:
+            if name != own and axes != place.leaves[0][1]:
+                raise self._refusal(node, "broadcasts", "")
+            self._conditions.append(f"{FITS}({own}, {name})")
+        if not value.leaves:  # a number in all elements
+            self._conditions.append("True")
+        index = self._names(place.type.ndim)
+        store: Any = place.at(index)
+        store.ctx = ast.Store()
+        before += self._loops(index, place.lengths, [ast.Assign([store], value.at(index))])
+        return before
+
+    def _check(self, value: _Elements) -> None:
+        """Refuse integers, whose operations wrap around in ways of their own."""
+        if value.type.dtype.kind not in _KINDS:
+            raise KernelCompileError("not of floats")
+
+    def _lower(self, node: ast.expr, before: list[ast.stmt]) -> _Elements:
+        kind = self.types.of(node)
+        if isinstance(kind, Value) and kind.ndim and kind.dtype.kind not in f"{_KINDS}b":
+            raise KernelCompileError("not of floats")
+        return super()._lower(node, before)
+
+    def _view(self, node: ast.expr, kind: Value, before: list[ast.stmt]) -> _Elements:
+        if isinstance(node, ast.Name):
+            name = node
+        else:
+            self._check_indices(node)
+            view: Any = copied(node)
+            view.ctx = ast.Load()
+            name = self._assigned(view, self._heads)
+        lengths = tuple(
+            ast.parse(f"{name.id}.shape[{axis}]", mode="eval").body for axis in range(kind.ndim)
+        )
+
+        def at(index: Sequence[str]) -> ast.expr:
+            own = [ast.parse(each, mode="eval").body for each in index[-kind.ndim :]]
+            place = own[0] if len(own) == 1 else ast.Tuple(own, ast.Load())
+            return ast.Subscript(ast.Name(name.id, ast.Load()), place, ast.Load())
+
+        return _Elements(kind, at, ((name.id, str(kind.ndim)),), lengths)
+
+    def _check_indices(self, node: Any) -> None:
+        """Refuse views of an array at integer or Boolean arrays, which are copies."""
+        while not isinstance(node, ast.Name):
+            for each in _entries(node) if isinstance(node, ast.Subscript) else ():
+                kind = None if isinstance(each, ast.Slice) else self.types.of(each)
+                if kind is not None and not (isinstance(kind, Value) and kind.ndim == 0):
+                    raise self._refusal(each, "an index that is an array", "")
+            node = node.value
+
+    def _product(self, node: ast.expr, both: list[ast.expr], before: list[ast.stmt]) -> ast.expr:
+        return node  # `Casts` replaces it
+
+    def _reduced(
+        self, fold: str, value: _Elements, dtype: np.dtype[Any], before: list[ast.stmt]
+    ) -> ast.expr:
+        (first, axes), *others = value.leaves
+        if any(each != axes for _, each in others) or fold in ("any", "all"):
+            raise KernelCompileError("broadcasts")
+        self._check(value)
+        self._conditions.append(f"{first}.size > 0")
+        self._conditions += [f"{first}.shape == {name}.shape" for name, _ in others]
+        index = self._names(value.type.ndim)
+        total = self._names(1)[0]
+        element = cast_to(value.at(index), dtype)
+        start = cast_to(ast.Constant(int(fold == "prod")), dtype)
+        # Sums and products in any order, as NumPy's.
+        function: ast.expr = ast.Name(
+            REORDERED[ast.Mult if fold == "prod" else ast.Add], ast.Load()
+        )
+        if fold in ("min", "max"):
+            start = value.at(["0"] * value.type.ndim)
+            function = ast.Attribute(ast.Name(NUMPY, ast.Load()), f"{fold}imum", ast.Load())
+        update = ast.Call(function, [ast.Name(total, ast.Load()), element], [])
+        before.append(_assigned_to(total, start))
+        before += self._loops(index, value.lengths, [_assigned_to(total, update)])
+        result = ast.Name(total, ast.Load())
+        if fold != "mean":
+            return result
+        count = ast.parse(f"{first}.size", mode="eval").body
+        return ast.BinOp(result, ast.Div(), cast_to(count, dtype))
+
+    @staticmethod
+    def _element_function(name: str, arguments: list[ast.expr]) -> ast.expr:
+        if name in OPERATORS:
+            return Scalarizer._element_function(name, arguments)
+        function = ast.Attribute(ast.Name(NUMPY, ast.Load()), name, ast.Load())
+        return ast.Call(function, arguments, [])
+
+
+def _assigned_to(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)

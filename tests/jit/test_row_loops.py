@@ -1,0 +1,92 @@
+"""Array statements on rows inside of prange loops, which run as loops over elements."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+STATEMENTS = [
+    "out[i, :] = x[i, :] * 2 + v",
+    "out[i, 1:-1] = np.sqrt(x[i, 2:] * x[i, :-2]) + np.maximum(v[1:-1], 0.5)",
+    "out[i] = np.where(x[i] > v, x[i], -v)",
+    "out[i, :] -= x[i, :] * x[:, i]",
+    "out[:, i] = x[i, ::-1]",
+    "out[i, 1:] = out[i, :-1]",  # overlap
+    "out[i, ::-1] = out[i, :] + 1",
+    "out[i, :] = out[i, :] * 2",
+    "out[i, :] = x[i, :1]",  # broadcasts
+    "out[i, :] = 3",
+    "out[i, :] = x[i, 2]",
+    "out[i, 0] = np.sum(x[i] * v) + x[i].mean() + x[i].max() - np.min(v)",
+    "out[i, 0] = np.dot(x[i:, i], x[i:, 1]) + x[i] @ v",
+    "out[i, 0] = x[i, ::2] @ x[::2, i] + np.dot(x[i, :0], v[:0])",
+    "out[i, :] = x[i, :] / np.sum(x[i, :])",
+    "out[i, 0] += np.prod(x[i, 2:2]) + np.sum(x[i, 3:3])",
+    "out[i, :] = np.abs(-x[i, :]) ** 2",
+    "out[i, np.array([2, 0])] = x[i, 1:3]",
+    "out[i, 1:3] = x[i, np.array([2, 0])] * 2",
+    "out[i, :] = out[i, :] * out[i, 1]",
+    "out[i, x[i] > v] = x[i, 0]",
+    "if i % 2 == 0: out[i, :] = x[i, :]",
+    "for k in range(2): out[i, k:] += x[i, k:]",
+    "t = x[i] * 2\n        out[i, :] = t + v",
+    "row = x[i]\n        out[i, :] = row * row",
+]
+
+
+def compiled(statement: str) -> Any:
+    text = "\n".join(
+        [
+            "def f(x, v, out):",
+            "    for i in dp.prange(x.shape[0]):",
+            f"        {statement}",
+        ]
+    )
+    name = f"<row loops {statement}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    space: dict[str, Any] = {"np": np, "dp": dp}
+    exec(compile(text, name, "exec"), space)
+    return space["f"]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_statements_on_rows_are_numpys(statement: str, dtype: str) -> None:
+    random = np.random.default_rng(1)
+    if dtype == "int32" and "np.dot" in statement:
+        pytest.skip("Numba has no products of vectors of integers")
+    x = random.uniform(1, 9, (6, 6)).astype(dtype)
+    v = random.uniform(1, 9, 6).astype(dtype)
+    out = random.uniform(1, 9, (6, 6)).astype("float64" if dtype == "int32" else dtype)
+    function = compiled(statement)
+    wanted, found = out.copy(), dp.asarray(out)
+    function(x, v, wanted)
+    dp.jit(cache=False)(function)(dp.asarray(x), dp.asarray(v), found)
+    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-5 if dtype == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "out[i, :] = x[i, :-1]",
+        "out[i, 0] = np.sum(x[i, 1:] * v)",
+        "out[i] += v[2:]",
+        "out[i, 0] = np.dot(x[1:, i], v)",
+    ],
+)
+def test_rows_of_other_lengths_are_refused(statement: str) -> None:
+    x = dp.ones((4, 4))
+    with pytest.raises((ValueError, dp.exceptions.ShapeError)):
+        dp.jit(cache=False)(compiled(statement))(x, dp.ones(4), dp.ones((4, 4)))
+
+
+def test_the_largest_element_of_an_empty_row_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"zero-size|empty"):
+        dp.jit(cache=False)(compiled("out[i, 0] = x[i, 2:2].max()"))(
+            dp.ones((4, 4)), dp.ones(4), dp.ones((4, 4))
+        )
