@@ -74,7 +74,7 @@ def _rewrite(block: Any, known: dict[str, Any], call: Any) -> bool:
 
 def _parts(known: dict[str, Any], variable: Any, replaced: list[Any]) -> list[Any]:
     """Return the variables that an f-string joins, and record the statements that join them."""
-    statement: Any = known.get(variable.name)
+    statement = known.get(variable.name)
     value = getattr(statement, "value", None)
     if statement is None or not isinstance(value, ir.Expr) or not statement.target.is_temp:
         return [variable]
