@@ -50,7 +50,7 @@ BUDGETS = {
     "codegen": 3_307,
     "compiler": 23_210,
     "evaluate": 8_065,
-    "array": 6_768,
+    "array": 6_769,
     "kernels": 4_684,
     "functions": 32_710,
     "compiled": 6_637,

@@ -29,6 +29,7 @@ from types import ModuleType
 from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dparray._array.map import Map
 from dparray._array.ndarray import ndarray
