@@ -285,7 +285,10 @@ def _by_library(function: Function, call: _Call) -> Any:
         arrays = [*arrays, out]
         if host_maps.holds:
             host_maps.before_write(materialize(out))
-    views = [x._library_array for x in arrays]
+    if traits_of(placement.queue).library:
+        views = [x._library_array for x in arrays]
+    else:  # copies on the host, for this call
+        views = [library.array(materialize(x)) for x in arrays]
     function = partial(function, library)
     found = library_call(
         library, placement.queue, name, function, views, placement.usm_type, details

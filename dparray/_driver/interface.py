@@ -58,7 +58,8 @@ class Traits:
         shares_memory: whether the host computes in the device's memory: the host is the device.
         target: the machine that kernels are compiled for.
         library: the name of the library that computes products and transforms there, for messages;
-            empty if there is none.
+            empty if it is not installed.
+        library_fix: the line that installs the library, where it is not.
         chooses_groups: whether the driver chooses the groups of a range well.
         groups: the largest number of work-groups along each dimension.
     """
@@ -83,6 +84,7 @@ class Traits:
     shares_memory: bool
     target: Target
     library: str
+    library_fix: str = ""
     chooses_groups: bool = True
     groups: tuple[int, ...] = (2**31 - 1,) * 3
 

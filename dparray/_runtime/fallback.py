@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from dparray import _hooks, config
+from dparray._driver import traits_of
 from dparray.device import describe_queue
 from dparray.exceptions import FallbackError
 
@@ -50,8 +51,8 @@ def leaves(queue: Any, nbytes: int) -> None:
     text = (
         f"{operation}: {nbytes} bytes leave {describe_queue(queue)} for code on the host, because "
         "this function has no kernel for them and computes with NumPy; move the arrays to a CPU "
-        'device first (x.to_device("cpu")), compute it in another way, or allow it: '
-        'dp.config.override(fallback="allow")'
+        f'device first (x.to_device("cpu")), {_library_missing(queue)}compute it in another way, '
+        'or allow it: dp.config.override(fallback="allow")'
     )
     if policy == "error":
         raise FallbackError(text)
@@ -59,6 +60,11 @@ def leaves(queue: Any, nbytes: int) -> None:
     if site not in _told:
         _told.add(site)
         warnings.warn_explicit(text, FallbackWarning, site[0], site[1])
+
+
+def _library_missing(queue: Any) -> str:
+    traits = traits_of(queue)
+    return "" if traits.library or not traits.library_fix else f"{traits.library_fix}, "
 
 
 def is_sequential(queue: Any, function: str, file: str, line: int) -> None:

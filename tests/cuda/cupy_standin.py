@@ -38,6 +38,10 @@ _COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
 _UNARY = ["neg", "pos", "abs", "invert"]
 
 
+#: The names of the functions that were called.
+called: list[str] = []
+
+
 class OutOfMemoryError(MemoryError):
     """An allocation failed."""
 
@@ -380,6 +384,7 @@ class _Functions(ModuleType):
         is_linear = self.__name__.endswith("linalg")
 
         def call(*arguments: Any, **named: Any) -> Any:
+            called.append(name)
             try:
                 return _call(found, *arguments, **named)
             except np.linalg.LinAlgError:

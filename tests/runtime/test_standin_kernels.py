@@ -9,6 +9,7 @@ import pytest
 
 import dparray as dp
 from dparray._driver import order_of
+from dparray._runtime.fallback import FallbackWarning
 from dparray.memory import libraries
 from tests.standin import Queue, StandIn
 
@@ -133,10 +134,16 @@ def test_functions_without_a_kernel_go_to_the_library_of_the_driver(queue: Queue
         dp.linalg.solve(dp.eye(3, device=queue), dp.ones((2, 2), device=queue))
 
 
-def test_a_device_without_a_library_says_so(standin: StandIn) -> None:
-    standin.traits_changed["library"] = ""
-    with pytest.raises(dp.DeviceError, match=r"standin:0 has no library.*to_device"):
-        dp.linalg.inv(dp.eye(3, device=Queue(standin.found[0])))
+def test_a_device_without_a_library_computes_on_the_host_or_refuses(standin: StandIn) -> None:
+    standin.traits_changed |= {"library": "", "library_fix": "pip install it"}
+    x = dp.asarray(VALUES, device=Queue(standin.found[0]))
+    with pytest.warns(FallbackWarning, match=r"fft: .* leave standin:0.*pip install it"):
+        np.testing.assert_array_equal(dp.fft.fft(x).asnumpy(), np.fft.fft(VALUES))
+    with (
+        dp.config.override(fallback="error"),
+        pytest.raises(dp.FallbackError, match="pip install it"),
+    ):
+        dp.linalg.pinv(x)
 
 
 def test_a_refused_module_names_the_kernel_and_what_the_driver_says(

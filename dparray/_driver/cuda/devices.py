@@ -12,6 +12,7 @@ from cuda.bindings import driver
 from cuda.core import Device
 
 from dparray._driver.cuda.context import call
+from dparray._driver.cuda.prepare import INSTALL
 from dparray._driver.cuda.queues import Queue, default_queue, queue_of_stream
 from dparray._driver.interface import Target, Traits
 from dparray.exceptions import DeviceError
@@ -107,6 +108,7 @@ def _traits(number: int) -> Traits:
         shares_memory=False,
         target=_TARGET,
         library="CuPy" if importlib.util.find_spec("cupy") else "",
+        library_fix=f"{INSTALL}, which brings CuPy for the device",
         chooses_groups=False,
         groups=(found.max_grid_dim_x, found.max_grid_dim_y, found.max_grid_dim_z),
     )

@@ -17,7 +17,6 @@ import numpy as np
 from dparray._driver import traits_of
 from dparray._driver.interface import Queue, Traits
 from dparray._layout import Layout
-from dparray.exceptions import DeviceError
 
 
 class LibraryErrors(NamedTuple):
@@ -99,31 +98,25 @@ class Library(Protocol):
         """
 
 
-#: The modules of the libraries by their names in ``Traits.library``.
+#: The modules of the libraries by their names in ``Traits.library``; "" copies to the host.
 modules: dict[str, str] = {
     "dpnp": "dparray.memory.libraries.dpnp",
+    "CuPy": "dparray.memory.libraries.cupy",
     "NumPy": "dparray.memory.libraries.numpy",
+    "": "dparray.memory.libraries.on_host",
 }
 
 
 def library_of(queue: Queue) -> Library:
-    """Return the library that computes on a queue's device.
-
-    Raises:
-        DeviceError: there is none.
+    """Return the library that computes on a queue's device; where it is not installed, NumPy with
+    copies on the host, which the policy for fallbacks allows or forbids at each copy.
     """
-    traits = traits_of(queue)
-    if traits.library not in modules:
-        raise DeviceError(
-            f"{traits.filter_string} has no library for what dparray's kernels do not compute; "
-            'move the arrays to another device, for example by x.to_device("cpu")'
-        )
-    return _library(traits.library)
+    return _library(traits_of(queue).library)
 
 
 def has_kernels(traits: Traits) -> bool:
     """Return whether a device has a library whose kernels are compiled ahead; imports none."""
-    return traits.library in modules and _library(traits.library).has_kernels
+    return _library(traits.library).has_kernels
 
 
 @cache

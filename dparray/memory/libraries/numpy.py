@@ -44,6 +44,9 @@ class _NumPy(threading.local):
             if not as_bits:
                 raise DTypeError("NumPy has no bfloat16")
             layout = layout._replace(dtype=np.dtype(np.uint16))
+        return self._view(layout)
+
+    def _view(self, layout: Layout) -> np.ndarray:
         return staging.host_view(layout)
 
     def layout(self, array: Any) -> Layout:
