@@ -35,6 +35,7 @@ _OPERATORS = [
     *("lshift", "rshift"),
 ]
 _COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
+_NUMPYS = (np.ndarray, np.generic)
 _UNARY = ["neg", "pos", "abs", "invert"]
 
 
@@ -325,12 +326,12 @@ def _plain(value: Any) -> Any:
 
 def _wrapped(value: Any, owner: ndarray | None = None, *, shares: bool = False) -> Any:
     """Return a result of NumPy as one of CuPy: numbers are arrays without dimensions."""
-    if isinstance(value, tuple) and any(isinstance(each, np.ndarray) for each in value):
+    if isinstance(value, tuple) and any(isinstance(each, _NUMPYS) for each in value):
         items = [_wrapped(each, owner, shares=shares) for each in value]
         return type(value)(items) if type(value) is tuple else type(value)(*items)
     if isinstance(value, list) and any(isinstance(each, np.ndarray) for each in value):
         return [_wrapped(each, owner, shares=shares) for each in value]
-    if not isinstance(value, np.ndarray | np.generic):
+    if not isinstance(value, _NUMPYS):
         return value
     value = np.asarray(value)
     if shares and owner is not None and value.size and np.shares_memory(value, owner._view):
