@@ -37,7 +37,7 @@ from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
 from dparray.memory import async_copy, copies, dlpack_bits
-from dparray.memory.libraries import usm
+from dparray.memory.libraries import cuda_arrays, usm
 
 if TYPE_CHECKING:
     pass
@@ -148,7 +148,8 @@ def asarray(
 
     Args:
         obj: an array, a NumPy array, a buffer, a Python or NumPy scalar, or an object with
-            ``__sycl_usm_array_interface__`` (dpnp) or ``__dlpack__``. Also nested sequences of
+            ``__sycl_usm_array_interface__`` (dpnp), ``__cuda_array_interface__`` (CuPy, Numba) or
+            ``__dlpack__``. Also nested sequences of
             scalars and arrays on one queue; with ``device`` or ``sycl_queue`` given, of arrays on
             any queue and NumPy arrays.
         dtype: the dtype of the result; that of ``obj`` by default. Strings and objects (``["1.5",
@@ -195,6 +196,9 @@ def asarray(
         if copy is False and usm.is_read_only(obj):
             raise ValueError("asarray: copy=False, but the memory of the object is read-only")
         return rearranged(shared(obj), wanted, order, copy, device, usm_type, sycl_queue)
+    if not is_of_host and cuda_arrays.is_array(obj):
+        found = _taken(*cuda_arrays.layout_of_interface(obj), copy)
+        return rearranged(found, wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
         obj = shared_inside(obj)
         arrays = arrays_inside("obj", obj)
@@ -205,7 +209,8 @@ def asarray(
             stacked = stack_nested("asarray", obj, common_placement("asarray", arrays))
             return rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
     elif not is_of_host and hasattr(obj, "__dlpack__"):
-        return rearranged(from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue)
+        found = from_dlpack(obj, copy=None if copy else copy)
+        return rearranged(found, wanted, order, copy, device, usm_type, sycl_queue)
     if copy is False:
         raise ValueError("asarray: copy=False, but host values must be copied to a device")
     placement = chosen_placement(device, usm_type, sycl_queue)
@@ -222,6 +227,14 @@ def asarray(
     if order in ("C", "F"):
         return rearranged(array, None, order, None, None, None, None)
     return array
+
+
+def _taken(layout: _layout.Layout, is_read_only: bool, copy: bool | None) -> ndarray:
+    """Return an array over memory of another library; a copy if its owner forbids writes."""
+    if is_read_only and copy is False:
+        raise ValueError("asarray: copy=False, but the memory of the object is read-only")
+    found = ndarray._from_layout(*layout)
+    return copy_of(found) if is_read_only else found
 
 
 def placed(
@@ -330,6 +343,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
         if bits.is_bfloat16:
             values = values.view(_dtypes.bfloat16())
         return from_host(values, queue, "device")
+    if cuda_arrays.is_dlpack_device(int(kind)):
+        found = _taken(*cuda_arrays.layout_of_dlpack(x), copy)
+        return rearranged(found, None, None, copy, device, None, None)
     bits = dlpack_bits.Bits(x)
     found = ndarray._from_layout(*usm.layout_of_tensor(usm.dpt.from_dlpack(bits), is_shared=True))
     if bits.is_bfloat16:
@@ -342,14 +358,16 @@ def _dlpack(
     self: ndarray,
     /,
     *,
-    stream: None = None,
+    stream: int | None = None,
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
     """Export the array as a DLPack capsule over its own memory, or over a copy if needed.
 
-    Waits for earlier work on the queue. The host is ``dl_device=(1, 0)``, and the default for an
+    On an NVIDIA GPU, ``stream`` waits for earlier work on the queue: an address, 1 for the default
+    stream (as ``None``), 2 for that of the thread, -1 for no order. On other devices the host
+    waits. The host is ``dl_device=(1, 0)``, and the default for an
     array on a CPU device: memory that it can read at its own address is shared, other memory is
     copied. Later work and the host do not wait for each other: call ``dp.synchronize(x)``
     before you read the shared memory again, or use ``x.map()``, which orders both.
@@ -358,13 +376,19 @@ def _dlpack(
         BufferError: ``copy=False``, but a copy is needed; another device was requested; or the
             array is on a sub-device or in a context that DLPack cannot represent.
     """
+    of_cuda = cuda_arrays.dlpack_device(self)
+    if of_cuda is not None and (dl_device is None or tuple(map(int, dl_device)) == of_cuda):
+        source = self.copy() if copy else self
+        writes.share(source.block)
+        is_versioned = max_version is not None and max_version[0] >= 1
+        return cuda_arrays.dlpack(source, materialize(source), stream, is_versioned)
     if _dtypes.is_bfloat16(self.dtype):
         bits = self.view(np.uint16)
         capsule = _dlpack(
             bits, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
         )
         return dlpack_bits.as_bfloat16(capsule)
-    if stream is not None:
+    if stream is not None and of_cuda is None:
         raise ValueError("__dlpack__: streams are not supported; order work by queues")
     versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
     if dl_device is None:
@@ -375,6 +399,11 @@ def _dlpack(
             is_unspoken = max_version is None and _is_read_only(self)
             copy = is_unspoken or not copies.is_host_accessible(self.queue, self.usm_type)
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
+    if of_cuda is not None:
+        raise BufferError(
+            f"__dlpack__: the array is on DLPack device {of_cuda}, not {dl_device}; "
+            f"move it first: x.to_device(...)"
+        )
     source = self.copy() if copy else self
     tensor = usm.dpt.asarray(source)  # through the interface that shares dparray's memory
     place = _oneapi_device(tensor)
@@ -424,13 +453,17 @@ def _is_read_only(x: ndarray) -> bool:
 def _dlpack_device(self: ndarray) -> tuple[int, int]:
     """Return the DLPack device: the host for CPU devices, whose memory every library can read.
 
-    For other devices: the oneAPI type and the number of the device.
+    For NVIDIA GPUs: 2, for shared memory 13, for host memory 3, and the number of the device. For
+    other devices: the oneAPI type and the number.
 
     Raises:
         BufferError: the array is on a sub-device or in a context that DLPack cannot represent.
     """
     if traits_of(self.queue).shares_memory:
         return _DLPACK_HOST, 0
+    of_cuda = cuda_arrays.dlpack_device(self)
+    if of_cuda is not None:
+        return of_cuda
     bits = self.view(np.uint16) if _dtypes.is_bfloat16(self.dtype) else self
     return _oneapi_device(usm.dpt.asarray(bits))
 

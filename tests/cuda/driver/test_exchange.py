@@ -1,0 +1,200 @@
+"""Arrays of other libraries of CUDA, over the same memory and with work pending on both sides."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda.bindings import driver as cuda
+
+import dparray as dp
+from dparray._driver import driver_of
+from dparray.memory import dlpack_capsules
+from tests.cuda.standin import StandIn
+
+VALUES = np.arange(24.0).reshape(4, 6)
+
+
+@pytest.fixture
+def gpu(driver: StandIn) -> dp.Device:
+    """Return the first GPU of the stand-in, whose streams are late."""
+    driver.configure(seed=5, delay=20_000)
+    return dp.Device("cuda:0")
+
+
+class Foreign:
+    """An array of another library, in its own memory and with work on its own stream."""
+
+    def __init__(self, stream: Any, values: np.ndarray, is_read_only: bool = False) -> None:
+        self.stream, self.handle = stream, int(stream.handle)
+        self.shape, self.strides, self.dtype = values.shape, values.strides, values.dtype
+        self.is_read_only, self.nbytes = is_read_only, values.nbytes
+        self.pointer = int(cuda.cuMemAlloc(values.nbytes)[1])
+        self.source = values.copy("K")
+        self.write(self.source)
+
+    def write(self, values: np.ndarray) -> None:
+        """Write on the stream, without waiting."""
+        self.source = values.copy("K")
+        cuda.cuMemsetD8Async(self.pointer, 255, self.nbytes, self.handle)
+        at = self.source.ctypes.data
+        cuda.cuMemcpyHtoDAsync(self.pointer, at, self.nbytes, self.handle)
+
+    def read(self, pointer: int) -> np.ndarray:
+        """Read elements of ours on the stream."""
+        found = np.empty(self.shape, self.dtype)
+        cuda.cuMemcpyDtoHAsync(found.ctypes.data, pointer, self.nbytes, self.handle)
+        cuda.cuStreamSynchronize(self.handle)
+        return found
+
+    def __del__(self) -> None:
+        cuda.cuMemFree(self.pointer)
+
+
+class WithInterface(Foreign):
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.pointer, self.is_read_only),
+            "strides": self.strides,
+            "stream": self.handle,
+            "version": 3,
+        }
+
+
+class WithDLPack(Foreign):
+    """Of DLPack 1, or of the time before."""
+
+    takes_version = True
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
+        if max_version is not None and not self.takes_version:
+            raise TypeError("unexpected argument max_version")
+        self.asked = stream
+        _, event = cuda.cuEventCreate(0)
+        cuda.cuEventRecord(event, self.handle)
+        cuda.cuStreamWaitEvent(stream, event, 0)
+        return dlpack_capsules.capsule_of(
+            self, self.pointer, (2, 0), self.shape, self.strides, self.dtype, self.is_read_only,
+            max_version is not None,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "convert"),
+    [(WithInterface, dp.asarray), (WithDLPack, dp.asarray), (WithDLPack, dp.from_dlpack)],
+)
+def test_foreign_arrays_share_memory_after_their_work(
+    gpu: dp.Device, stream: Any, kind: type[Foreign], convert: Any
+) -> None:
+    theirs = kind(stream, VALUES)
+    x = convert(theirs)
+    assert x.block.pointer == theirs.pointer
+    assert x.device == gpu
+    np.testing.assert_array_equal((x * 2).asnumpy(), VALUES * 2)
+    x += 1  # they read what we wrote, in our order
+    found = x.__cuda_array_interface__
+    cuda.cuStreamSynchronize(found["stream"])
+    np.testing.assert_array_equal(theirs.read(found["data"][0]), VALUES + 1)
+
+
+@pytest.mark.parametrize("takes_version", [True, False])
+def test_dlpack_before_version_1(gpu: dp.Device, stream: Any, takes_version: bool) -> None:
+    theirs = WithDLPack(stream, VALUES[::-1].T.copy("F"))
+    theirs.takes_version = takes_version
+    x = dp.from_dlpack(theirs)
+    assert theirs.asked == gpu.queue.__cuda_stream__()[1]
+    np.testing.assert_array_equal(x.asnumpy(), VALUES[::-1].T)
+
+
+@pytest.mark.parametrize("kind", [WithInterface, WithDLPack])
+def test_read_only_memory_is_copied(gpu: dp.Device, stream: Any, kind: type[Foreign]) -> None:
+    theirs = kind(stream, VALUES, is_read_only=True)
+    x = dp.asarray(theirs)
+    assert x.block.pointer != theirs.pointer
+    np.testing.assert_array_equal(x.asnumpy(), VALUES)
+    with pytest.raises(ValueError, match="read-only"):
+        dp.asarray(theirs, copy=False)
+
+
+@pytest.mark.parametrize("kind", [WithInterface, WithDLPack])
+def test_a_foreign_array_lives_as_long_as_ours(
+    gpu: dp.Device, stream: Any, kind: type[Foreign]
+) -> None:
+    theirs = kind(stream, VALUES)
+    alive = weakref.ref(theirs)
+    x = dp.asarray(theirs)
+    del theirs
+    gc.collect()
+    assert alive() is not None
+    np.testing.assert_array_equal(x.asnumpy(), VALUES)
+    del x
+    driver_of(gpu.queue).wait_for_kept(gpu.queue)  # the copies above
+    gc.collect()
+    assert alive() is None
+
+
+def test_wrong_interfaces_are_refused(gpu: dp.Device, stream: Any) -> None:
+    theirs = WithInterface(stream, VALUES)
+    theirs.shape = (4000, 6000)
+    theirs.strides = (48000, 8)
+    with pytest.raises(dp.ArgumentError, match=r"declares memory from .* shape \(4000, 6000\)"):
+        dp.asarray(theirs)
+    theirs = WithInterface(stream, VALUES)
+    theirs.handle = 0
+    with pytest.raises(dp.ArgumentError, match="stream 0"):
+        dp.asarray(theirs)
+
+
+@pytest.mark.parametrize(("usm_type", "kind"), [("device", 2), ("shared", 13), ("host", 3)])
+def test_our_capsules(gpu: dp.Device, stream: Any, usm_type: str, kind: int) -> None:
+    theirs = Foreign(stream, VALUES)
+    x = dp.asarray(VALUES, device=gpu, usm_type=usm_type) + 1  # pending
+    assert x.__dlpack_device__() == (kind, 0)
+    capsule = x[1:, ::2].__dlpack__(stream=theirs.handle, max_version=(1, 0))
+    found = dlpack_capsules.take(capsule)
+    assert (found.shape, found.strides) == ((3, 3), (48, 16))
+    assert found.device == (kind, 0)
+    assert found.pointer == x.block.pointer + 48
+    np.testing.assert_array_equal(theirs.read(x.block.pointer), VALUES + 1)
+    del found
+    gc.collect()
+    assert not dlpack_capsules._exported
+
+
+def test_our_arrays_go_round(gpu: dp.Device) -> None:
+    for dtype in ("bool", "int8", "uint16", "float16", "float32", "complex128", "int64"):
+        x = dp.asarray(VALUES, dtype=dtype, device=gpu)
+
+        class Shown:
+            __dlpack__ = x.__dlpack__
+            __dlpack_device__ = x.__dlpack_device__
+
+        y = dp.from_dlpack(Shown())
+        assert y.block.pointer == x.block.pointer
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(y.asnumpy(), x.asnumpy())
+    x.__dlpack__()  # a capsule that nobody takes
+    del x, y, Shown
+    gc.collect()
+    assert not dlpack_capsules._exported
+
+
+def test_other_devices_of_dlpack(gpu: dp.Device) -> None:
+    x = dp.asarray(VALUES, device=gpu)
+    with dp.config.override(fallback="allow"):
+        np.testing.assert_array_equal(np.from_dlpack(x, device="cpu"), VALUES)
+    with pytest.raises(BufferError, match=r"DLPack device \(2, 0\), not \(2, 1\)"):
+        x.__dlpack__(dl_device=(2, 1))
+    with pytest.raises(dp.ArgumentError, match="stream=0"):
+        x.__dlpack__(stream=0)
+    with pytest.raises(BufferError, match="read-only"):
+        dp.broadcast_to(x[0], (3, 6)).__dlpack__()
