@@ -44,7 +44,7 @@ class Foreign:
         cuda.cuMemcpyHtoDAsync(self.pointer, at, self.nbytes, self.handle)
 
     def read(self, pointer: int) -> np.ndarray:
-        """Read elements of ours on the stream."""
+        """Read elements of another array on the stream."""
         found = np.empty(self.shape, self.dtype)
         cuda.cuMemcpyDtoHAsync(found.ctypes.data, pointer, self.nbytes, self.handle)
         cuda.cuStreamSynchronize(self.handle)
