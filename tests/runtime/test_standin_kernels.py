@@ -122,7 +122,7 @@ def test_arrays_of_two_drivers_are_placed_by_the_same_rules(queue: Queue) -> Non
 def test_functions_without_a_kernel_go_to_the_library_of_the_driver(queue: Queue) -> None:
     x = dp.asarray(VALUES, device=queue)
     library = libraries.library_of(queue)
-    assert library.name == "NumPy of tests"
+    assert library.name == "NumPy"
     called: list[str] = library.called  # type: ignore[attr-defined]
     called.clear()
     np.testing.assert_array_equal((x @ x.T).asnumpy(), VALUES @ VALUES.T)
