@@ -179,7 +179,9 @@ class _CuPy(_Names):
     def store(self, target: Any, source: Any) -> None:
         if isinstance(source, np.generic):
             source = source.item()
-        copies.assign(self.layout(target), self.layout(source) if self.is_array(source) else source)
+        if target.size:
+            values = self.layout(source) if self.is_array(source) else source
+            copies.assign(self.layout(target), values)
 
     def asarray(self, values: Any, dtype: Any = None, order: str = "K") -> Any:
         if self.is_array(values):

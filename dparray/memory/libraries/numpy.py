@@ -60,14 +60,12 @@ class _NumPy(threading.local):
 
     @contextmanager
     def calls(self, queue: Queue, usm_type: str = "device") -> Iterator[None]:
-        before = self._place
-        self._place = queue, usm_type
         queues.wait(queue)
         try:
             with np.errstate(all="ignore"):
                 yield
         finally:
-            self._place = before
+            self._place = queue, usm_type  # of the results, which become layouts afterwards
 
     def store(self, target: np.ndarray, source: Any) -> None:
         target[...] = source.copy() if np.may_share_memory(target, source) else source

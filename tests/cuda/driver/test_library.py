@@ -100,6 +100,7 @@ SAME: dict[str, Function] = {
     "eigh": lambda xp, of: xp.linalg.eigh(of(MATRIX + MATRIX.T))[0],
     "eigvals": lambda xp, of: xp.sort(xp.linalg.eigvals(of(MATRIX + 0j)).real),
     "sort of complex": lambda xp, of: xp.sort(of(VECTOR[::-1] + 1j)),
+    "sort of nothing": lambda xp, of: xp.sort(of(VECTOR[:0])),
     "sort": lambda xp, of: xp.sort(of(VECTOR)),
     "argsort": lambda xp, of: xp.argsort(of(VECTOR), stable=True),
     "lexsort": lambda xp, of: xp.lexsort((of(VECTOR), of(COUNTS[:40]))),
