@@ -136,6 +136,19 @@ def test_a_group_with_too_much_local_memory_is_refused() -> None:
 
 
 @dp.kernel
+def sum_in_some(item: dp.NdItem, x: Any, out: Any, count: Any) -> None:
+    i = item.get_global_id(0)
+    if i < count:
+        out[i] = dp.reduce_over_group(item.get_sub_group(), x[i])
+
+
+def test_group_functions_that_some_work_items_reach_are_refused() -> None:
+    x, out = on_host(np.ones(64, "float32"), np.zeros(64, "float32"))
+    with pytest.raises(dp.KernelCompileError, match="only some work-items reach"):
+        dp.call_kernel(sum_in_some, dp.NdRange((64,), (32,)), x, out, 48)
+
+
+@dp.kernel
 def wait_for_gate(item: dp.Item, gate: Any, out: Any) -> None:
     for _ in range(3_000_000_000):  # takes several seconds
         if dp.AtomicRef(gate, 0).load() != 0:

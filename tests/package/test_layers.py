@@ -43,7 +43,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 798,
-    "driver": 7_269,
+    "driver": 7_306,
     "runtime": 4_133,
     "memory": 4_048,
     "graph": 2_160,

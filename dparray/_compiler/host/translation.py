@@ -25,7 +25,10 @@ _ENTRY = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ID = re.compile(r"^  (%\S+) = (?:tail )?call spir_func i64 @_Z13get_global_idj\(i32 (\d)\)", re.M)
-_BEYOND = re.compile(r"^  (?P<name>%\S+) = icmp sge i64 (?P<id>%\S+), (?P<extent>%\S+)$", re.M)
+# The compilers name the sizes of a range so, and no parameters of users and generated kernels.
+_BEYOND = re.compile(
+    r"^  (?P<name>%\S+) = icmp sge i64 (?P<id>%\S+), (?P<extent>%\.\d+|%extent\d)$", re.M
+)
 _LOCAL = re.compile(
     r"^@(?P<name>\"[^\"]+\"|[-\w.$]+) = internal addrspace\(3\) global (?P<kind>.+?) "
     r"(?:undef|poison|zeroinitializer)(?:, align \d+)?$",

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 
+from dparray._driver.host.dominators import dominators
 from dparray._driver.host.reading import (
     NAME,
     Block,
@@ -206,9 +207,9 @@ class Function:
         for after, (call, name) in self.joint.items():
             if name:
                 self.defs[name] = after, Instruction(name, "joint", "", call.kind)
-        self.dom = _dominators({names[0]}, lambda name: self.predecessors[name], names)
+        self.dom = dominators({names[0]}, lambda name: self.predecessors[name], names)
         ends = {block.name for block in self.blocks if not block.to}
-        self.pdom = _dominators(ends, lambda name: self.by[name].to, names[::-1])
+        self.pdom = dominators(ends, lambda name: self.by[name].to, names[::-1])
         self.loops: dict[str, set[str]] = {}
         for block in self.blocks:
             for head in block.to:
@@ -259,7 +260,11 @@ class Function:
     # -- divergence
 
     def diverge(self) -> None:
-        """Find the divergent values and the partial blocks."""
+        """Find the divergent values and the partial blocks.
+
+        Raises:
+            Unsupported: some work-items reach an operation of all of them, and others do not.
+        """
         vary = range(self.ndim) if self.local else [self.ndim - 1]
         self.divergent = {f"%dp.{code}{dimension}" for dimension in vary for code in "gl"}
         self.divergent |= {"%dp.lane", "%dp.sub_group", "%dp.idx"}
@@ -289,6 +294,26 @@ class Function:
                     seen, nearest = self._between(block)
                     self.partial |= seen
                     joins |= seen | ({nearest} if nearest else set())
+
+        for name in handled:
+            seen, _ = self._between(self.by[name])
+            if not seen.isdisjoint(self.joint) and self._is_of_ids(self.by[name].body[-1]):
+                raise Unsupported("barriers and group functions that only some work-items reach")
+
+    def _is_of_ids(self, one: Instruction) -> bool:
+        """Return whether an operand depends on nothing but ids and parameters.
+
+        Branches that depend on memory are taken together if there is a barrier in them.
+        """
+        waiting, seen = list(one.used), set[str]()
+        while waiting:
+            value = waiting.pop()
+            if value in self.defs and value not in seen:
+                seen.add(value)
+                if self.defs[value][1].opcode not in _PURE:
+                    return False
+                waiting += self.defs[value][1].used
+        return True
 
     def _diverges(self, one: Instruction) -> bool:
         if not self.divergent.isdisjoint(one.used):
@@ -358,23 +383,6 @@ def _is_uniform(call: Call) -> bool:
     return call.name == "__spirv_GroupBroadcast" or (
         call.name.startswith("__spirv_Group") and call.given[1] == "0"
     )
-
-
-def _dominators(
-    starts: set[str], before: Callable[[str], Sequence[str]], names: list[str]
-) -> dict[str, set[str]]:
-    found = {name: {name} if name in starts else set(names) for name in names}
-    changed = True
-    while changed:
-        changed = False
-        for name in names:
-            if name in starts:
-                continue
-            sets = [found[each] for each in before(name) if each in found]
-            new = {name} | (set.intersection(*sets) if sets else set())
-            if new != found[name]:
-                found[name], changed = new, True
-    return found
 
 
 def checked_calls(function: Function) -> None:
