@@ -76,7 +76,7 @@ from dparray._codegen.values import (
     is_convertible,
 )
 from dparray._graph.node import Node
-from dparray._graph.reductions import Reduce
+from dparray._graph.reductions import MAX_UNSETTLED, Reduce
 from dparray._layout import Layout
 
 
@@ -248,7 +248,7 @@ def _program(
         for layout, (kept_column, column), is_flat in zip(layouts, walks, flat, strict=True)
     ]
     structure = ReductionStructure(
-        tuple([_of_few(step, trips) for step in steps]),
+        tuple([_for_count(step, trips, machine.sub_group == 0) for step in steps]),
         tuple(
             (dtype_read(layout), *each[1:])
             for layout, each in zip(layouts, letters[:count_arrays], strict=False)
@@ -299,15 +299,22 @@ def _program(
     )
 
 
-def _of_few(step: Any, folded: int) -> Any:
-    """Return whether a step reduces narrow integers over this many elements per work-item.
+#: From this many elements per work-item on, floats are summed in blocks.
+MIN_IN_BLOCKS = 4 * MAX_UNSETTLED
 
-    Their sum has 32 bits. It is computed in 64-bit integers, or in floats that are exact.
+
+def _for_count(step: Any, folded: int, in_blocks: bool) -> Any:
+    """Return a step with the variant of its reduction for this many elements per work-item.
+
+    The sum of few narrow integers has 32 bits. It is computed in 64-bit integers, or in floats that
+    are exact. Work-items of GPUs sum fewer floats, and need several accumulators more than blocks.
     """
     if not is_reduction(step) or step[1][1] or step[1][0].of_narrow is None:
         return step
     name, (row, _), references, signature, result = step
     operand, wide = np.dtype(references[0][1]), np.dtype(signature[0])
+    if in_blocks and wide.kind == operand.kind == "f" and folded >= MIN_IN_BLOCKS:
+        return name, (row.of_many, False), references, signature, result
     if operand.kind not in "biu" or operand.itemsize > 2 or wide.itemsize < 8:
         return step
     if folded > 1 << (31 - 8 * operand.itemsize):

@@ -61,6 +61,7 @@ class Reduction:
         cost: the cost of one element in NumPy's function, in additions.
         of_narrow: the same reduction of integers of up to 16 bits in wider numbers, for so few
             elements per work-item that their sum fits in 32 bits.
+        of_many: the same reduction of floats in blocks, for many elements per work-item.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Reduction:
     takes_correction: bool = False
     cost: int = 1
     of_narrow: Reduction | None = None
+    of_many: Reduction | None = None
 
     @property
     def is_positional(self) -> bool:
@@ -131,16 +133,25 @@ def _plain(name: str, identity: str, value: str, lifted: str = "{v}", **more: An
 
 
 def _sum(name: str, **more: Any) -> Reduction:
-    """Create a sum; narrow integers are summed in 32 bits, which fit twice as many in a vector."""
+    """Create a sum; narrow integers are summed in 32 bits, which fit twice as many in a vector.
+
+    Many floats are summed in blocks, whose sums are added, so that rounding errors stay small.
+    """
     narrow: dict[str, Any] = {
         "begin": ("{acc}_part = int32(0)",),
         "fold": ("{acc}_part = int32({acc}_part + int32({v}))",),
         "end": ("{acc} = {A}({acc}_part)",),
     }
+    in_blocks: dict[str, Any] = {
+        "begin": ("{acc} = {A}(0)", "{acc}_part = {A}(0)"),
+        "fold": ("{acc}_part = {A}({acc}_part + {v})",),
+        "end": ("{acc} = {A}({acc} + {acc}_part)",),
+        "settle": ("{acc}_part = {A}(0)",),
+    }
     value = "{acc} + {acc_}"
-    return _plain(
-        name, "{A}(0)", value, of_narrow=_plain(name, "{A}(0)", value, **narrow, **more), **more
-    )
+    more["of_narrow"] = _plain(name, "{A}(0)", value, **narrow, **more)
+    more["of_many"] = _plain(name, "{A}(0)", value, **in_blocks, **more)
+    return _plain(name, "{A}(0)", value, **more)
 
 
 def combination(name: str, combine: Any, kind: str) -> Reduction:

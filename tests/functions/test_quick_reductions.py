@@ -71,3 +71,29 @@ def test_an_array_whose_memory_a_kernel_still_writes(queue: Any) -> None:
 
     dp.call_kernel(slowly_double, dp.Range(60), x, 300_000)
     assert float(x.sum()) == 240
+
+
+@pytest.mark.parametrize("function", ["sum", "mean"])
+@pytest.mark.parametrize("shape", [(20_000_000,), (200, 100_000), (100_000, 200), (3_000_001, 3)])
+def test_sums_of_many_floats_have_small_rounding_errors(
+    function: str, shape: tuple[int, ...]
+) -> None:
+    x = dp.full(shape, 0.1, dtype="float32")
+    count = {"sum": x.size, "mean": 1}[function]
+    value = float(np.float32(0.1))
+    with limits.force("fused"):
+        total = float(getattr(dp, function)(x))
+    np.testing.assert_allclose(total, value * count, rtol=2e-6)
+    for axis in range(len(shape)):
+        with limits.force("fused"):
+            found = getattr(dp, function)(x, axis=axis).asnumpy()
+        count = {"sum": shape[axis], "mean": 1}[function]
+        np.testing.assert_allclose(found, value * count, rtol=4e-6)
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_sums_of_many_floats_keep_infinities(odd: float) -> None:
+    x = dp.ones(3_000_000, dtype="float32")
+    x[1_234_567] = odd
+    with limits.force("fused"):
+        np.testing.assert_equal(float(dp.sum(x)), odd)
