@@ -81,10 +81,12 @@ bench: venv ## time dparray against NumPy, dpnp and others; ARGS="launch overhea
 	@$(python) -m tests.benchmarks $(ARGS)
 
 # Keeps the versions that are locked already; ARGS=--upgrade takes the newest.
+# All extras except cuda, whose libraries only a GPU can use.
+lock: extras := pictures notebook test bench dask onnx keras docs conformance dev
 lock: ## bring requirements.lock in line with pyproject.toml
 	@uv=$$(command -v uv || echo .venv/bin/uv); \
 	[[ -x $$uv ]] || { bash .ci/build-venv && uv=.venv/bin/uv; }; \
-	"$$uv" pip compile pyproject.toml --all-extras --universal --python-version 3.10 \
+	"$$uv" pip compile pyproject.toml $(extras:%=--extra %) --universal --python-version 3.10 \
 	  --generate-hashes --only-binary :all: --emit-build-options --no-emit-index-url \
 	  --no-annotate --custom-compile-command "make lock" --quiet \
 	  --output-file requirements.lock $(ARGS)
