@@ -59,14 +59,9 @@ def _available() -> str:
 
 
 def _each_device() -> Iterator[tuple[Driver, DriverDevice]]:
-    has_cpu = False
     for driver in each_driver():
         for device in driver.devices():
-            is_cpu = driver.traits(device).kind == "cpu"
-            # The processor is one device: that of the first driver which has it.
-            if not (driver.name == "host" and has_cpu):
-                yield driver, device
-            has_cpu = has_cpu or is_cpu
+            yield driver, device
 
 
 def _why_none() -> str:

@@ -170,7 +170,19 @@ ndarray.__array_interface__ = property(  # type: ignore[attr-defined]
 @as_method
 def __dir__(self: ndarray) -> list[str]:
     hidden = {"mT"} if len(self.shape) < 2 else set()  # which has no meaning there
+    driver = traits_of(self.queue).driver
+    if driver != "cuda":
+        hidden.add("__cuda_array_interface__")
+    if driver != "sycl":
+        hidden.update(_OF_SYCL)
     return [name for name in object.__dir__(self) if _is_offered(name) and name not in hidden]
+
+
+#: Attributes that only arrays on SYCL's devices have.
+_OF_SYCL = {
+    *("sycl_queue", "sycl_device", "sycl_context", "usm_data"),
+    *("__usm_ndarray__", "__sycl_usm_array_interface__"),
+}
 
 
 def _is_offered(name: str) -> bool:

@@ -43,11 +43,13 @@ class Missing(NamedTuple):
         name: the driver's name.
         reason: the part that is not installed, or the error of its import.
         fix: the line that adds it.
+        is_damaged: whether it is installed and cannot be imported.
     """
 
     name: str
     reason: str
     fix: str
+    is_damaged: bool = False
 
 
 _found: dict[str, Driver | Missing] = {}
@@ -74,7 +76,7 @@ def _import(name: str) -> Driver | Missing:
         return Missing(name, *absence) if absence else cast(Driver, module_of(name, "driver"))
     except Exception as error:  # Whatever a damaged installation raises.
         reason = f"{prepare.PACKAGE} cannot be imported: {type(error).__name__}: {error}"
-        return Missing(name, reason, f"`dparray doctor` checks it; {prepare.INSTALL}")
+        return Missing(name, reason, f"`dparray doctor` checks it; {prepare.INSTALL}", True)
 
 
 def when_loaded(action: Callable[[Driver], None]) -> None:
@@ -95,9 +97,23 @@ def loaded() -> tuple[Driver, ...]:
     return (*found, *others)
 
 
+def _is_replaced(name: str) -> bool:
+    """Return whether a driver's devices are those of an earlier driver, which comes first.
+
+    SYCL's driver has the processor, and the host's driver only takes over where there is no SYCL:
+    where it is damaged or shows no device, an error gives the reason.
+    """
+    if name != "host":
+        return False
+    sycl = driver_named("sycl")
+    return not isinstance(sycl, Missing) or sycl.is_damaged
+
+
 def each_driver() -> Iterator[Driver]:
-    """Yield the drivers of this installation; each is imported when it is asked for."""
+    """Yield the drivers whose devices are listed; each is imported when it is asked for."""
     for name in NAMES:
+        if _is_replaced(name):
+            continue
         found = driver_named(name)
         if not isinstance(found, Missing):
             yield found
@@ -118,6 +134,10 @@ def drivers_for(value: object) -> Iterator[Driver]:
     if isinstance(value, str):
         is_gpu = "gpu" in value.lower()
         asked = ("cuda", "sycl") if is_name_of_cuda(value) else NAMES if is_gpu else _OF_CPUS
+        if value.partition(":")[0] == "host":
+            asked = ("host",)
+        elif "host" in asked and _is_replaced("host"):
+            asked = tuple(name for name in asked if name != "host")
     else:
         package = type(value).__module__.partition(".")[0]
         is_cudas = hasattr(value, "__cuda_stream__") or package == "cuda"
@@ -128,6 +148,8 @@ def drivers_for(value: object) -> Iterator[Driver]:
         found = driver_named(name)
         if not isinstance(found, Missing):
             yield found
+    if isinstance(value, str):
+        names.append("host")  # It was asked above, or another driver has the processor.
     yield from (driver for driver in loaded() if driver.name not in names)
 
 
