@@ -31,7 +31,7 @@ from dparray._functions.manipulation import reshape
 from dparray._functions.public import array_method, public
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
-from dparray._placement import check_usm_type, common_placement, placement_of
+from dparray._placement import check_dtype, check_usm_type, common_placement, placement_of
 from dparray._runtime import queues
 from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.device import Device, queue_of
@@ -489,8 +489,13 @@ def asnumpy(x: ndarray) -> np.ndarray:
     return check_array("asnumpy", "x", x).asnumpy()
 
 
+def _can_hold(x: ndarray, dtype: Any, order: Any) -> bool:
+    """Return whether the fast path may convert an array: its device computes in the dtype."""
+    return dtype is not None and check_dtype(_dtypes.as_dtype(dtype), x.queue) is not None
+
+
 @as_method
-@public(small=np.ndarray.astype, takes=("dtype", "order"), mode="convert")
+@public(small=np.ndarray.astype, takes=("dtype", "order"), when=_can_hold, mode="convert")
 def astype(
     x: ndarray,
     dtype: Any,
