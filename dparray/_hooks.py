@@ -297,16 +297,17 @@ def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
 
 def public_name() -> str:
     """Return the name of the function of dparray's that the program called."""
-    name, own = "", None
+    name, own, inner = "", None, ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         kind = _kind_of(code.co_filename)
         if kind == "program":
             break
-        if kind == "ours":
+        # The wrapper of a function that reports on another call, as dp.explain, gives no name.
+        if kind == "ours" and (inner != "between" or not name):
             name, own = code.co_name, frame
-        frame = frame.f_back
+        frame, inner = frame.f_back, kind
     if own is not None and name == "__call__":  # a function that is an object
         name = getattr(own.f_locals["self"], "__name__", name)
     if frame is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:

@@ -218,7 +218,7 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
         ExecutionPlacementError: the arrays are on different queues.
         HostConversionError: an operand is a NumPy array, or does not contain numbers.
     """
-    queue = getattr(named[0][1], "queue", None)
+    queue = getattr(named[0][1], "queue", None) if named else None
     for _, value in named:
         if type(value) is not ndarray or value.queue is not queue:
             break

@@ -43,12 +43,9 @@ class Library(Protocol):
 
     Attributes:
         name: the library's name in messages, the same as ``Traits.library``.
-        has_kernels: whether its kernels for operations, reductions and copies are compiled ahead.
-            Otherwise these are dparray's kernels everywhere.
     """
 
     name: str
-    has_kernels: bool
 
     def errors(self) -> LibraryErrors:
         """Return the classes of the library's errors, after it was called."""
@@ -106,6 +103,10 @@ modules: dict[str, str] = {
     "": "dparray.memory.libraries.on_host",
 }
 
+#: The libraries whose kernels for operations, reductions and copies are compiled ahead; on other
+#: devices these are dparray's kernels. A finalizer at exit asks, when nothing can be imported.
+compiled_ahead = frozenset({"dpnp"})
+
 
 def library_of(queue: Queue) -> Library:
     """Return the library that computes on a queue's device; where it is not installed, NumPy with
@@ -116,7 +117,7 @@ def library_of(queue: Queue) -> Library:
 
 def has_kernels(traits: Traits) -> bool:
     """Return whether a device has a library whose kernels are compiled ahead; imports none."""
-    return _library(traits.library).has_kernels
+    return traits.library in compiled_ahead
 
 
 @cache

@@ -120,7 +120,6 @@ class _CuPy(_Names):
     """The :class:`dparray.memory.libraries.Library`; its arrays are CuPy's."""
 
     name = "CuPy"
-    has_kernels = False
 
     def errors(self) -> LibraryErrors:
         memory = _cupy().cuda.memory

@@ -296,7 +296,6 @@ class _Dpnp(_Names):
     """The :class:`dparray.memory.libraries.Library`; its arrays are dpnp's."""
 
     name = "dpnp"
-    has_kernels = True
 
     def errors(self) -> LibraryErrors:
         memory: Any = importlib.import_module("dpctl.memory")

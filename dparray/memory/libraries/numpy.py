@@ -31,7 +31,6 @@ class _NumPy(threading.local):
     """
 
     name = "NumPy"
-    has_kernels = False
 
     def __init__(self) -> None:
         self._place: tuple[Any, str] = None, "device"
