@@ -42,17 +42,17 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 798,
-    "driver": 7_306,
+    "ground": 799,
+    "driver": 7_328,
     "runtime": 4_133,
     "memory": 4_048,
     "graph": 2_171,
     "codegen": 3_314,
     "compiler": 23_210,
     "evaluate": 8_065,
-    "array": 6_772,
+    "array": 6_784,
     "kernels": 4_684,
-    "functions": 32_743,
+    "functions": 32_748,
     "compiled": 6_637,
     "models": 4_899,
     "shards": 2_825,
