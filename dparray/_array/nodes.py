@@ -17,10 +17,13 @@ from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._placement import Placement
-from dparray.memory import blocks
+from dparray.memory import blocks, pool
 
 #: A policy plans expressions that are this many times as large, since it has more choices.
 _WIDER = 8
+
+#: Rolled and joined arrays of fewer bytes wait even where memory is limited.
+_LARGE = 1 << 16
 
 
 def array_of_operation(
@@ -184,7 +187,29 @@ def assembled_array(
     node = Node(op, tuple(nodes), signature, shape, prod(shape), *placement, axes)
     if node.cost > MAX_COST or node.leaves > MAX_LEAVES:
         node = _within_limits(node)
-    return ndarray._pending(register(node))
+    node = register(node)
+    if node.layout is None and not _placement.in_force and _may_lack_memory_later(node):
+        evaluate.evaluate(node)
+    return ndarray._pending(node)
+
+
+def _may_lack_memory_later(node: Node) -> bool:
+    """Return whether memory for an assembled array is to be taken now, while it is known to fit.
+
+    A waiting array keeps its operands, so that ``del x`` frees nothing, and takes its own memory in
+    addition later. Under a limit, a program that deletes operands would no longer fit. An array
+    that repeats its operands may not wait either, since it needs far more memory than they free.
+    """
+    nbytes = node.size * node.dtype.itemsize
+    if nbytes < _LARGE:
+        return False
+    held: dict[int, int] = {}
+    for part in node.operands:
+        if type(part) is Node:
+            block = None if part.layout is None else part.layout.block
+            of_part = part.size * part.dtype.itemsize if block is None else block.nbytes
+            held[id(block or part)] = of_part
+    return nbytes >= 2 * sum(held.values()) or pool.limit_and_use(node.queue)[0] is not None
 
 
 def _part(op: Op | Reduce, operand: ndarray, shape: tuple[int, ...]) -> Node | Scalar:

@@ -264,6 +264,26 @@ def test_nothing_is_lost_when_memory_runs_out(queue: Any) -> None:
     assert np.array_equal(dp.asnumpy(dp.concat([x, x]))[100_000:], expected)
 
 
+@pytest.mark.parametrize(
+    "move",
+    [lambda xp, x: xp.roll(x, (3, 5), (0, 1)), lambda xp, x: xp.concatenate([x[5:], x[:5]])],
+    ids=["roll", "concatenate"],
+)
+def test_moved_elements_hold_no_operands_under_a_limit(queue: Any, move: Any) -> None:
+    host = np.arange(MiB, dtype=np.float32).reshape(1024, 1024)
+    x = dp.asarray(host, sycl_queue=queue)
+    x.block  # noqa: B018  # The memory is taken here.
+    dp.memory.release()
+    stats = dp.memory.stats(queue)
+    dp.memory.set_limit(stats.in_use + stats.cached + 5 * MiB)  # For one more array.
+    y = move(dp, x)
+    del x
+    z = dp.full(MiB, 2.0, dtype=dp.float32, sycl_queue=queue)
+    z.block  # noqa: B018
+    assert np.array_equal(dp.asnumpy(y), move(np, host))
+    assert np.all(dp.asnumpy(z) == 2)
+
+
 # --- the end of the process -----------------------------------------------------------------------
 
 

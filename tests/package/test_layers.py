@@ -50,7 +50,7 @@ BUDGETS = {
     "codegen": 3_314,
     "compiler": 23_210,
     "evaluate": 8_065,
-    "array": 6_784,
+    "array": 6_809,
     "kernels": 4_684,
     "functions": 32_748,
     "compiled": 6_637,
