@@ -27,7 +27,7 @@ from numba.core.typed_passes import (
     NoPythonBackend,
     NopythonRewrites,
 )
-from numba.core.untyped_passes import FixupArgs, InlineClosureLikes
+from numba.core.untyped_passes import DeadBranchPrune, FixupArgs, InlineClosureLikes
 
 from dparray._compiler.advice import FindAdvice
 from dparray._compiler.constants import plain
@@ -517,7 +517,8 @@ class Pipeline(CompilerBase):
             steps.passes += [(_INSTEAD.get(step, step), what) for step, what in part.passes]
         steps.add_pass_after(_LeaveOutAssertions, FixupArgs)
         steps.add_pass_after(_MergeConditions, FixupArgs)
-        steps.add_pass_after(PrintFormatted, FixupArgs)
+        # Strings in assertions and dead branches are no error.
+        steps.add_pass_after(PrintFormatted, DeadBranchPrune)
         steps.add_pass_after(_PlaceConstants, _LeaveOutAssertions)
         steps.add_pass_after(_PlainConstants, _PlaceConstants)
         steps.add_pass_after(_FoldShapes, _PlainConstants)

@@ -79,6 +79,11 @@ def saved_additions(nodes: Sequence[Node]) -> float:
     return total - traversal
 
 
+def seconds_on_host(nodes: Sequence[Node]) -> float:
+    """Return the seconds of NumPy for pending nodes."""
+    return _additions(nodes)[0] * terms().addition
+
+
 def seconds_of_kernel(nodes: Sequence[Node], launches: int = 1) -> float:
     """Return the seconds from the submission of a kernel for pending nodes to its end."""
     now = terms()

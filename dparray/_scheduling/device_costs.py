@@ -513,5 +513,5 @@ def seconds_on(
         and host_may_compute(queue, "device")
         and not any(isinstance(node.op, Contraction) for node in nodes)
     ):
-        found = min(found, cost_model.saved_additions(nodes) * cost_model.terms().addition)
+        found = min(found, cost_model.seconds_on_host(nodes))
     return found

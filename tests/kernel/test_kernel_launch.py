@@ -577,6 +577,22 @@ def test_print_takes_formatted_strings(capfd: pytest.CaptureFixture[str]) -> Non
     assert capfd.readouterr().out == expected
 
 
+def test_strings_in_branches_that_are_never_taken_are_no_error() -> None:
+    is_verbose = False
+
+    @dp.kernel
+    def number(item, x):
+        i = item.get_id(0)
+        if is_verbose:
+            text = str(i) + f"{x[i]}"
+            print(text)
+        x[i] = i
+
+    x = dp.zeros(3)
+    number[3](x).wait()
+    assert x.tolist() == [0, 1, 2]
+
+
 def test_print_shows_values_and_words(capfd: pytest.CaptureFixture[str]) -> None:
     @dp.kernel
     def show(item: dp.Item, x: Any, flag: Any) -> None:

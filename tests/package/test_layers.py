@@ -49,7 +49,7 @@ BUDGETS = {
     "graph": 2_171,
     "codegen": 3_314,
     "compiler": 23_210,
-    "evaluate": 8_065,
+    "evaluate": 8_070,
     "array": 6_809,
     "kernels": 4_684,
     "functions": 32_748,

@@ -6,9 +6,11 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._graph.node import pending_order
 from dparray._scheduling import device_costs, places
 from dparray._scheduling.trace import Measuring, PlacedExpression, PlacedWork
 
@@ -132,3 +134,18 @@ def test_work_that_no_policy_submitted_keeps_a_device_busy(
     idle[0] = False
     places.note_busy(QUEUE, 2.0)  # a policy's own work, whose estimate is known
     assert places._backlog(QUEUE) == 2.0
+
+
+@pytest.mark.parametrize("name", ["copy", "roll", "concat", "negative"])
+def test_every_step_takes_time(name: str) -> None:
+    x = dp.asarray(np.ones((700, 1000)))  # neither computed immediately nor too large for a cache
+    y = {
+        "copy": x.copy,
+        "roll": lambda: dp.roll(x, 3, axis=0),
+        "concat": lambda: dp.concat([x[:300], x[300:]]),
+        "negative": lambda: -x,
+    }[name]()
+    nodes = pending_order([y._node])
+    work = device_costs.work_of(nodes, [y._node], True)
+    assert nodes
+    assert device_costs.seconds_on(QUEUE, nodes, [y._node], work, False) > 0
