@@ -77,6 +77,7 @@ OF_CPU_FORMS = (
     "test_a_tuple_class_with_other_fields_is_another_type",
     "test_a_value_changes",
     "test_rows_of_a_prange_loop",
+    "test_statements_on_rows_are_numpys",
     "test_the_simulator_reads_the_items_of_lists",
     "test_the_work_of_a_call_is_explained",
     "test_writing_by_a_mask_copies_nothing_that_the_host_has_computed",

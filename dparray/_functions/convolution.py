@@ -52,9 +52,9 @@ def _by_fft(function: str, mode: str, xp: Any, a: Any, b: Any) -> Any:
         b = xp.conj(b[::-1])
     count = a.shape[0] + b.shape[0] - 1
     if dtype.kind == "c":
-        found = xp.fft.ifft(xp.fft.fft(a, count) * xp.fft.fft(b, count))
+        found = xp.fft.ifft(xp.fft.fft(a, n=count) * xp.fft.fft(b, n=count))
     else:
-        found = xp.fft.irfft(xp.fft.rfft(a, count) * xp.fft.rfft(b, count), count)
+        found = xp.fft.irfft(xp.fft.rfft(a, n=count) * xp.fft.rfft(b, n=count), n=count)
     if dtype.kind not in "fc":
         found = xp.rint(found)
     shorter, longer = sorted((a.shape[0], b.shape[0]))
