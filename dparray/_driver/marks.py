@@ -99,6 +99,13 @@ class Marks:
         """Add a launch that does not wait for the last one, which another thread added."""
         raise NotImplementedError
 
+    def note_long(self, *events: Any) -> None:
+        """Record work that may take long, where a wait for it could not be interrupted."""
+
+    def has_long_work(self) -> bool:
+        """Return whether recorded work is not complete; false where every wait is interruptible."""
+        return False
+
     def is_known_done(self) -> bool:
         """Return whether all work that was added has been seen to be complete."""
         return self._done_at >= self.count

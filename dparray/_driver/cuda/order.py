@@ -70,13 +70,6 @@ class Order(Marks):
         self.note_done(count)
         return True
 
-    def note_long(self, *events: Any) -> None:
-        """Do nothing: every wait can be interrupted."""
-
-    def has_long_work(self) -> bool:
-        """Return whether work that may take long is not complete; no wait depends on it."""
-        return False
-
 
 def order_of(queue: Any) -> Any:
     """Return the order of a queue's work."""

@@ -193,13 +193,6 @@ class Order(Marks):
             self.note_done(count)
         return True
 
-    def note_long(self, *events: Event) -> None:
-        """Do nothing: every wait is interruptible."""
-
-    def has_long_work(self) -> bool:
-        """Return whether the main thread must not wait in the driver: never."""
-        return False
-
 
 @cache
 def default_queue(device: Device) -> Queue:
