@@ -7,21 +7,19 @@ it, and so does a wait for its event. Kernels are PTX, which NumPy emulates.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
-from math import prod
 from struct import unpack
 from typing import Any
 from weakref import WeakSet, finalize
 
 import numpy as np
 
+from dparray._driver.arguments import LOCAL, POINTER, SCALARS, LocalMemory
 from dparray._driver.interface import Loaded, ModuleRejected, PackedRange, Store, Target, Traits
 from dparray._driver.marks import Marks
-from dparray._runtime.packing import _LOCAL, _POINTER, _SCALARS, _LocalMemory
 from dparray.exceptions import DeviceError
 from tests.cuda import ptx_emulator
 
@@ -140,16 +138,14 @@ def _unpacked(kinds: bytes, addresses: bytes) -> tuple[list[Any], int]:
     local_nbytes = 0
     words = unpack(f"{len(addresses) // 8}Q", addresses)
     for kind, word in zip(unpack(f"{len(kinds) // 4}i", kinds), words, strict=True):
-        if kind == _POINTER:
+        if kind == POINTER:
             values.append(np.uint64(word))
-        elif kind == _LOCAL:
+        elif kind == LOCAL:
             values.append(np.int64(local_nbytes))
-            local = _LocalMemory.from_address(word)
-            count = prod(local.extents[: local.dimensions])
-            local_nbytes += -(-count * ctypes.sizeof(_SCALARS[local.kind]) // 16) * 16
+            local_nbytes += -(-LocalMemory.from_address(word).nbytes // 16) * 16
         else:
-            scalar = _SCALARS[kind].from_address(word)
-            values.append(np.dtype(_SCALARS[kind]).type(scalar.value))
+            scalar = SCALARS[kind].from_address(word)
+            values.append(np.dtype(SCALARS[kind]).type(scalar.value))
     return values, local_nbytes
 
 
@@ -178,12 +174,6 @@ class Order(Marks):
 
     def is_done(self) -> bool:
         return not self.before_launch()
-
-    def note_long(self, *events: Event) -> None:
-        pass
-
-    def has_long_work(self) -> bool:
-        return False
 
 
 _TRAITS = Traits(

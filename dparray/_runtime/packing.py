@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from ctypes import addressof, c_size_t
+from ctypes import addressof
 from functools import lru_cache
 from math import prod
 from struct import Struct, pack, unpack, unpack_from
@@ -17,33 +17,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._driver.arguments import LOCAL, POINTER, SCALARS, LocalMemory
 from dparray._driver.interface import PackedRange
 
-# DPCTLKernelArgType: the scalars in this order, then pointers and local memory.
-_SCALARS: tuple[Any, ...] = (
-    ctypes.c_int8,
-    ctypes.c_uint8,
-    ctypes.c_int16,
-    ctypes.c_uint16,
-    ctypes.c_int32,
-    ctypes.c_uint32,
-    ctypes.c_int64,
-    ctypes.c_uint64,
-    ctypes.c_float,
-    ctypes.c_double,
-)
-_INT64 = _SCALARS.index(ctypes.c_int64)
-_POINTER = len(_SCALARS)
-_LOCAL = _POINTER + 1
-_POINTER_KIND = pack("i", _POINTER)
+_INT64 = SCALARS.index(ctypes.c_int64)
+_POINTER_KIND = pack("i", POINTER)
 
-_KINDS = {cls: pack("i", kind) for kind, cls in enumerate(_SCALARS)}
+_KINDS = {cls: pack("i", kind) for kind, cls in enumerate(SCALARS)}
 # The type and the number of local memory elements that stand for an element: dpctl has no local
 # memory of float16 or complex elements.
-_LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(_SCALARS)} | {
-    np.dtype(np.float16): (_SCALARS.index(ctypes.c_uint16), 1),
-    np.dtype(np.complex64): (_SCALARS.index(ctypes.c_float), 2),
-    np.dtype(np.complex128): (_SCALARS.index(ctypes.c_double), 2),
+_LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(SCALARS)} | {
+    np.dtype(np.float16): (SCALARS.index(ctypes.c_uint16), 1),
+    np.dtype(np.complex64): (SCALARS.index(ctypes.c_float), 2),
+    np.dtype(np.complex128): (SCALARS.index(ctypes.c_double), 2),
 }
 address_bytes = Struct("P").pack
 
@@ -91,23 +77,13 @@ def pack_array(
     memory: Any, pointer: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> Packed:
     """Return an array at an address in ``memory``; strides in bytes."""
-    kinds, before, after, values = _numbers(_POINTER, itemsize, shape, strides)
+    kinds, before, after, values = _numbers(POINTER, itemsize, shape, strides)
     return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
 
 
 def pack_flat(memory: Any, pointer: int, itemsize: int, nbytes: int) -> Packed:
     """Return all elements from an address in ``memory`` on, as one contiguous dimension."""
     return pack_array(memory, pointer, itemsize, (nbytes // itemsize,), (itemsize,))
-
-
-class _LocalMemory(ctypes.Structure):
-    """``MDLocalAccessor``."""
-
-    _fields_ = (
-        ("dimensions", c_size_t),
-        ("kind", ctypes.c_int),
-        ("extents", c_size_t * 3),
-    )
 
 
 @lru_cache(maxsize=256)
@@ -121,9 +97,9 @@ def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
     strides = tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
     if dtype not in _LOCAL_PARTS:
         raise TypeError(f"local memory of {dtype.name}")
-    kinds, before, after, values = _numbers(_LOCAL, itemsize, shape, strides)
+    kinds, before, after, values = _numbers(LOCAL, itemsize, shape, strides)
     part, parts = _LOCAL_PARTS[dtype]
-    memory = _LocalMemory(1, part, (count * parts, 1, 1))
+    memory = LocalMemory(1, part, (count * parts, 1, 1))
     addresses = before + address_bytes(addressof(memory)) + after
     return Packed(kinds, addresses, (values, memory), count * itemsize)
 
@@ -154,14 +130,14 @@ def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
     if dtype not in _LOCAL_PARTS:
         raise TypeError(f"local memory of {dtype.name}")
     part, parts = _LOCAL_PARTS[dtype]
-    memory = _LocalMemory(1, part, (count * parts, 1, 1))
-    kinds, address = pack("i", _LOCAL), address_bytes(addressof(memory))
+    memory = LocalMemory(1, part, (count * parts, 1, 1))
+    kinds, address = pack("i", LOCAL), address_bytes(addressof(memory))
     return Packed(kinds, address, memory, count * dtype.itemsize)
 
 
 def has_local_memory(kinds: bytes) -> bool:
     """Return whether the arguments of a launch include local memory, by their kinds."""
-    return _LOCAL in unpack(f"{len(kinds) // 4}i", kinds)
+    return LOCAL in unpack(f"{len(kinds) // 4}i", kinds)
 
 
 def arrays_of(arguments: Iterable[Packed]) -> list[tuple[int, int]]:

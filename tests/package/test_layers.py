@@ -43,9 +43,9 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 799,
-    "driver": 7_328,
+    "driver": 7_342,
     "runtime": 4_133,
-    "memory": 4_048,
+    "memory": 4_053,
     "graph": 2_171,
     "codegen": 3_314,
     "compiler": 23_210,

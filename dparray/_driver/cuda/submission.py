@@ -7,25 +7,20 @@ argument in local memory becomes its offset in the group's dynamic local memory.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
 from ctypes import addressof, c_uint64
 from functools import lru_cache
-from math import prod
 from struct import unpack
 from typing import Any
 
 from cuda.bindings import driver
 
+from dparray._driver.arguments import LOCAL, POINTER, LocalMemory
 from dparray._driver.cuda.context import Current, call, failure
 from dparray._driver.cuda.modules import allow_local, kernels
 from dparray._driver.cuda.queues import Event, Queue
 from dparray._driver.interface import PackedRange
 
-# The numbers of arguments that are not scalars, and the sizes of elements by their numbers
-# (`dparray/_runtime/packing.py`).
-_POINTER, _LOCAL = 10, 11
-_SIZES = (1, 1, 2, 2, 4, 4, 8, 8, 4, 8)
 _ALIGNMENT = 16
 #: The bytes of dynamic local memory that every kernel may ask for.
 _LOCAL_OF_ALL = 48 << 10
@@ -38,23 +33,13 @@ _REFUSALS = {
 _Sizes = tuple[int, int, int]
 
 
-class _LocalMemory(ctypes.Structure):
-    """``MDLocalAccessor``: its dimensions, the number of its elements' type, their numbers."""
-
-    _fields_ = (
-        ("dimensions", ctypes.c_size_t),
-        ("kind", ctypes.c_int),
-        ("extents", ctypes.c_size_t * 3),
-    )
-
-
 @lru_cache(maxsize=1024)
 def _places(kinds: bytes) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
     """Return the type of an array of arguments, and which are pointers and local memory."""
     numbers = unpack(f"{len(kinds) // 4}i", kinds)
     pointers, local = (
         tuple(at for at, number in enumerate(numbers) if number == kind)
-        for kind in (_POINTER, _LOCAL)
+        for kind in (POINTER, LOCAL)
     )
     return c_uint64 * len(numbers), pointers, local
 
@@ -69,9 +54,8 @@ def _parameters(kinds: bytes, addresses: bytes) -> tuple[Any, Any, int]:
     for at in pointers:
         found[at] = first + 8 * at
     for at in local:
-        memory = _LocalMemory.from_address(values[at])
+        size = LocalMemory.from_address(values[at]).nbytes
         values[at], found[at] = nbytes, first + 8 * at
-        size = prod(memory.extents[: memory.dimensions]) * _SIZES[memory.kind]
         nbytes += -(-size // _ALIGNMENT) * _ALIGNMENT
     return found, values, nbytes
 

@@ -7,25 +7,14 @@ from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import Any
 
+from dparray._driver.arguments import LocalMemory
 from dparray._driver.host import modules, threads
 from dparray._driver.host.devices import LOCAL_MEMORY
 from dparray._driver.host.frame import LOCAL_BYTES, WORDS
 from dparray._driver.host.queues import Event, Queue
 from dparray._driver.interface import PackedRange
 
-# The element sizes of local memory, by the numbers of the scalar types in packed arguments.
-_SIZES = (1, 1, 2, 2, 4, 4, 8, 8, 4, 8)
 _ALIGNMENT = 64
-
-
-class _LocalMemory(ctypes.Structure):
-    """Local memory among packed arguments (`dparray/_runtime/packing.py`)."""
-
-    _fields_ = (
-        ("dimensions", ctypes.c_size_t),
-        ("kind", ctypes.c_int),
-        ("extents", ctypes.c_size_t * 3),
-    )
 
 
 def submit(
@@ -60,8 +49,8 @@ def _place_local_memory(data: Any, kernel: modules.Kernel) -> None:
     """Replace the sizes of local memory by offsets."""
     offset = kernel.local_bytes
     for at in kernel.local_parameters:
-        wanted = _LocalMemory.from_address(data[WORDS + at])
+        nbytes = LocalMemory.from_address(data[WORDS + at]).nbytes
         offset = -(-offset // _ALIGNMENT) * _ALIGNMENT
         data[WORDS + at] = offset
-        offset += wanted.extents[0] * _SIZES[wanted.kind]
+        offset += nbytes
     data[LOCAL_BYTES] = offset
