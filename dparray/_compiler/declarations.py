@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+#: A line that declares a function: its result, its name with or without quotes, its parameters.
+DECLARED = re.compile(
+    r"^declare (?:spir_func )?([^@\n]*?)@(?:\"([^\"]+)\"|([-\w.$]+))\(([^\n]*)\n", re.MULTILINE
+)
+_UNCONTRACTED = re.compile(r"(= f(?:add|sub|mul)) (?!contract )")
 _TYPE = re.compile(r"ptr(?: addrspace\(\d+\))?|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|[a-z]\w*")
+
+
+def contracted(text: str) -> str:
+    """Return a module in which products and sums may be contracted to fused operations."""
+    return _UNCONTRACTED.sub(r"\1 contract ", text)
 
 
 class Function(NamedTuple):

@@ -6,13 +6,10 @@ import json
 import re
 from typing import NamedTuple
 
-from dparray._compiler.declarations import Function, function_of, split
+from dparray._compiler.declarations import DECLARED, Function, contracted, function_of, split
 from dparray._compiler.host import functions
 from dparray.exceptions import KernelCompileError
 
-_DECLARED = re.compile(
-    r"^declare (?:spir_func )?([^@\n]*?)@(?:\"([^\"]+)\"|([-\w.$]+))\(([^\n]*)\n", re.MULTILINE
-)
 _HEAD = re.compile(
     r"^(?:target (?:datalayout|triple)|source_filename|!opencl\.ocl\.version"
     r"|; ModuleID|!\d+ = !\{i32 3, i32 0\}).*\n?",
@@ -34,7 +31,6 @@ _LOCAL = re.compile(
     r"(?:undef|poison|zeroinitializer)(?:, align \d+)?$",
     re.MULTILINE,
 )
-_UNCONTRACTED = re.compile(r"(= f(?:add|sub|mul)) (?!contract )")
 _NARROWING = re.compile(r"= fptrunc double (\S+) to half")
 _SIZES = {"half": 2, "float": 4, "double": 8, "ptr": 8}
 _ALIGNMENT = 64
@@ -103,7 +99,7 @@ def translated(text: str, contracts: bool = False) -> tuple[Head, str]:
     text = text.replace("spir_kernel ", "").replace("spir_func ", "")
     text = _NARROWING.sub(rf"= call half @{functions.NARROWED}(double \1)", text)
     if contracts:
-        text = _UNCONTRACTED.sub(r"\1 contract ", text)
+        text = contracted(text)
     wanted: list[Function] = []
 
     def note(found: re.Match[str]) -> str:
@@ -114,7 +110,7 @@ def translated(text: str, contracts: bool = False) -> tuple[Head, str]:
         wanted.append(function_of(name, result, rest))
         return ""
 
-    text = _DECLARED.sub(note, text)
+    text = DECLARED.sub(note, text)
     if f"@{functions.NARROWED}(" in text:
         wanted.append(Function(functions.NARROWED, "half", ("double",)))
     declared = set(re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-from dparray._compiler.declarations import Function, function_of, split
+from dparray._compiler.declarations import DECLARED, Function, contracted, function_of, split
 from dparray._compiler.ptx.definitions import definitions
 from dparray._compiler.ptx.work_items import Launch
 from dparray._compiler.targets import DIMENSIONS
 from dparray.exceptions import KernelCompileError
 
-_DECLARED = re.compile(
-    r"^declare (?:spir_func )?([^@\n]*?)@(?:\"([^\"]+)\"|([-\w.$]+))\(([^\n]*)\n", re.MULTILINE
-)
 _HEAD = re.compile(
     r"^(?:target (?:datalayout|triple)|source_filename|!opencl\.ocl\.version).*\n", re.MULTILINE
 )
@@ -27,7 +24,6 @@ _ENTRY = re.compile(
 _STATED = re.compile(DIMENSIONS.format(r"(\d)"))
 _ITEM = re.compile(r"ItemTypeILi(\d)EE")
 _DIMENSION = re.compile(r"@_Z\d+get_\w+j\(i32 (\d)\)")
-_UNCONTRACTED = re.compile(r"(= f(?:add|sub|mul)) (?!contract )")
 # The memory for a launch's local accessors; its size is an argument of the launch.
 _DYNAMIC = "@dparray_dynamic = external addrspace(3) global [0 x i8], align 16\n"
 
@@ -60,9 +56,9 @@ def translated(text: str, launch: Launch, *, contract: bool = False) -> str:
         wanted.append(function_of(quoted or plain, result, parameters))
         return ""
 
-    text = _with_offsets(_DECLARED.sub(note, text)).replace("spir_func ", "")
+    text = _with_offsets(DECLARED.sub(note, text)).replace("spir_func ", "")
     if contract:
-        text = _UNCONTRACTED.sub(r"\1 contract ", text)
+        text = contracted(text)
     return f"{text}\n{definitions(wanted, launch)}"
 
 
