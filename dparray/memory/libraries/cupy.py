@@ -28,6 +28,7 @@ from dparray.exceptions import DTypeError
 from dparray.memory import blocks, copies
 from dparray.memory.blocks import Positions
 from dparray.memory.libraries import LibraryErrors
+from dparray.memory.libraries.names import Names
 
 
 class _Here(threading.local):
@@ -88,21 +89,12 @@ def _plain(x: Any) -> Any:
     return _packed(x) if shows_elements_twice(x.shape, x.strides) else x
 
 
-class _Names:
-    """The functions of a module of CuPy, looked up when they are first used."""
-
-    def __init__(self, path: str = "") -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        path = f"{self._path}.{name}".lstrip(".")
-        found = _REPLACED.get(path) or self._found(path)
-        setattr(self, name, found)
-        return found
+class _Names(Names):
+    """The functions of a module of CuPy."""
 
     def _found(self, path: str) -> Any:
+        if path in _REPLACED:
+            return _REPLACED[path]
         if path.startswith("scipy"):
             found = importlib.import_module(f"cupyx.{path}")
         else:

@@ -31,6 +31,7 @@ from dparray._runtime.queues import note_work
 from dparray.exceptions import DTypeError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
 from dparray.memory.libraries import LibraryErrors
+from dparray.memory.libraries.names import Names
 
 if TYPE_CHECKING:
     import dpnp
@@ -264,21 +265,12 @@ def _moved(value: Any, queue: Queue) -> Any:
 _OF_ONEMKL = frozenset({"matmul", "tensordot", "vecdot"})
 
 
-class _Names:
-    """The functions of a module of dpnp, looked up when they are first used."""
-
-    def __init__(self, path: str = "") -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        path = f"{self._path}.{name}".lstrip(".")
-        found = _REPLACED.get(path) or self._found(path)
-        setattr(self, name, found)
-        return found
+class _Names(Names):
+    """The functions of a module of dpnp."""
 
     def _found(self, path: str) -> Any:
+        if path in _REPLACED:
+            return _REPLACED[path]
         is_tensors = "." not in path and path not in _OF_ONEMKL and hasattr(dpt, path)
         found = getattr(dpt, path) if is_tensors else attrgetter(path)(dpnp)
         if isinstance(found, ModuleType):
