@@ -680,7 +680,8 @@ def _findings(
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Call | ast.Compare | ast.Expr | ast.JoinedStr | ast.FormattedValue)
         for part in ast.iter_child_nodes(node)
-        if isinstance(part, ast.Constant | ast.JoinedStr)
+        if isinstance(part, ast.Constant)
+        or (isinstance(part, ast.JoinedStr) and isinstance(node, ast.Call | ast.FormattedValue))
     }
     coming: list[tuple[ast.AST, bool]] = [
         (statement, is_kernel) for statement in reversed(source.tree.body)

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler import small_matrices
 from dparray._compiler.constants import plain
 from dparray._compiler.scalar_functions import scalar_function
 from dparray._compiler.special import SpecialFunction, precision
@@ -326,8 +325,6 @@ class Simulation:
         if module.startswith(_LANGUAGE_MODULES):
             return self._language.get(getattr(value, "__name__", ""), value)
         value = scalar_function(value) or plain(value)
-        if getattr(value, "__module__", None) == small_matrices.__name__:
-            return self._copy(value)  # It creates vectors.
         is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
         if is_enumeration or isinstance(value, enum.Enum):
             # One for each, as they are compared; a member's value is a number of the kernel.
@@ -345,7 +342,7 @@ class Simulation:
             return self._device_function(value.py_func)
         if isinstance(value, FunctionType) and hasattr(value, "device_meaning"):
             return self._special(value.device_meaning)
-        if isinstance(value, FunctionType) and not module.startswith("numpy"):
+        if isinstance(value, FunctionType) and not (value.__module__ or "").startswith("numpy"):
             return self._copy(value)
         if isinstance(value, (int, float, complex, np.generic, tuple)):
             return literal(value)

@@ -290,7 +290,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (makes_dict, "^^^^^^", "a dict is not available"),
     (makes_string, "^^^^^", "a string is not available"),
     (formats, "^^^^^", r"takes no format; write dp.printf"),
-    (compares_formatted, "^^^^^^^^^", "str is not available"),
+    (compares_formatted, "^^^^^^^^^", "a string is not available"),
     (indexes_by_truth, "^^^^", "this one is a Boolean: convert it with int(...)"),
     (calls_plain, "^^^^^^^^^^^", "plain is a Python function: decorate it with @dp.device_func"),
     (calls_kernel, "^^^^", "only the host launches kernels"),
