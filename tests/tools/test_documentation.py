@@ -234,6 +234,7 @@ def test_rich_displays_of_a_notebook_are_readable_in_both_modes(browser: Any, si
         ("gpu", "guide/gpus.html"),
         ("first run slow", "start/first-run.html"),
         ("slow first call", "start/first-run.html"),
+        ("keras", "guide/keras.html"),
         ("xarray", "guide/xarray.html"),
         ("plot", "guide/plotting.html"),
     ],
