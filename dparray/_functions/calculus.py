@@ -44,7 +44,11 @@ def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
     return _layout.at_axis(axis, slice(start, stop))
 
 
-@public(small=np.diff, takes=("n", "axis"))
+def _has_few_rounds(x: Any, n: Any, axis: Any) -> bool:
+    return type(n) is int and n <= x.size
+
+
+@public(small=np.diff, takes=("n", "axis"), when=_has_few_rounds)
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """Return the differences of adjacent elements along an axis, repeated ``n`` times.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from dpctl.program import SyclProgramCompilationError
 
 import dparray as dp
-from dparray._compiler.spirv.words import needs, without_printed_doubles
+from dparray._compiler.spirv.words import instructions, module_of, needs, without_printed_doubles
 from dparray._driver.sycl import modules, trial_build
 from tests.support import observed
 
@@ -52,6 +53,15 @@ def test_a_kernel_that_prints_float32_needs_no_float64() -> None:
     if validator.exists():
         done = subprocess.run([validator, "-"], input=changed, capture_output=True)
         assert done.returncode == 0, done.stderr
+
+
+def test_a_constant_may_equal_the_number_of_a_double() -> None:
+    spirv = compiled_of(prints)
+    constant, convert = 43, 115
+    every = list(instructions(spirv))
+    converted = next(operands[1] for code, operands in every if code == convert)
+    equal = [(c, (*o[:2], converted) if c == constant else o) for c, o in every]
+    assert without_printed_doubles(module_of(struct.unpack_from("<5I", spirv), equal)) is not None
 
 
 def test_other_doubles_raise_with_a_suggested_fix(pretend: Any) -> None:

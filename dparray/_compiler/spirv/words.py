@@ -20,6 +20,10 @@ _CONTRACTION_OFF = 31
 _FLOAT64, _INT64_ATOMICS, _FAST_MATH_CAPABILITY = 10, 12, 5837
 _FAST_MATH_DECORATION, _ALLOW_CONTRACTION = 40, 0x10000
 _PRINTF = 184
+#: The number of operands before an instruction's first literal, which is no result's number:
+#: of OpTypeInt, OpTypeVector, OpConstant, OpLoad, OpStore, OpCompositeExtract and others.
+_BEFORE_LITERALS = {_CAPABILITY: 0, _EXTENSION: 0, _EXECUTION_MODE: 1, **dict.fromkeys(_NAMES, 1)}
+_BEFORE_LITERALS |= {21: 1, _TYPE_FLOAT: 1, 23: 2, 43: 2, 61: 3, 62: 2, 81: 3}
 _FAST_MATH_EXTENSION = "SPV_INTEL_fp_fast_math_mode"
 # Instructions that precede the decorations: extensions, imports, the memory model, entry points,
 # execution modes, names and sources.
@@ -162,8 +166,8 @@ def without_printed_doubles(module: bytes) -> bytes | None:
             continue
         if op == _EXT_INST and args[3] == _PRINTF:
             args = (*args[:4], *(sources.get(each, each) for each in args[4:]))
-        # Literals may equal a number by chance; the module then is refused, as it would be.
-        if gone & set(args):
+        numbers = args[: _BEFORE_LITERALS.get(op)]
+        if gone.intersection((*args[:3], *args[4:]) if op == _EXT_INST else numbers):
             return None
         result.append((op, args))
     return module_of(_header_of(module), result)
