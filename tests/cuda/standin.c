@@ -133,6 +133,7 @@ static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER, work_done = PTHREAD_
 static pthread_t worker;
 static int waiters;
 static long longest_delay;
+static int is_held;
 static uint64_t seed;
 static Stream *streams;
 static unsigned long long ids;
@@ -217,6 +218,14 @@ void standin_configure(uint64_t new_seed, long delay) {
     pthread_mutex_lock(&lock);
     seed = new_seed * 2654435761u + 88172645463325252u;
     longest_delay = delay;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Let no work begin until this is called with 0. */
+void standin_hold(int is_to_wait) {
+    pthread_mutex_lock(&lock);
+    is_held = is_to_wait;
+    pthread_cond_broadcast(&work_came);
     pthread_mutex_unlock(&lock);
 }
 
@@ -528,7 +537,7 @@ static void *work_off(void *unused) {
     pthread_mutex_lock(&lock);
     while (!is_over) {
         Stream *stream = choose();
-        if (!stream) {
+        if (!stream || is_held) {
             pthread_cond_wait(&work_came, &lock);
             continue;
         }

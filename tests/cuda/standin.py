@@ -12,6 +12,7 @@ Nothing of dparray is imported here, because its configuration is read at the fi
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import gc
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -252,6 +254,15 @@ class StandIn:
     def configure(self, seed: int, delay: int) -> None:
         """Set the seed of the order and the delays of work, and the usual longest delay in us."""
         self._library.standin_configure(seed, delay)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no work begin in the block."""
+        self._library.standin_hold(1)
+        try:
+            yield
+        finally:
+            self._library.standin_hold(0)
 
     # -- calls from C ------------------------------------------------------------------------------
 
