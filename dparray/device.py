@@ -11,10 +11,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from dparray import _hooks, config
 from dparray._driver import (
+    by_type,
     driver_of,
     drivers,
     drivers_for,
@@ -102,16 +104,10 @@ class Device:
     def __init__(self, device: Any = None) -> None:
         if isinstance(device, Device):
             self.queue = device.queue
-            return
-        queue = default_device().queue if device is None else _queue_named(device)
-        driver = driver_of(queue)
-        reason = driver.unusable(driver.device_of(queue))
-        if reason is not None:
-            raise UnsupportedDeviceError(
-                f"device: {describe_device(queue)} ({traits_of(queue).name}) cannot hold arrays: "
-                f"{reason}"
-            )
-        self.queue = queue
+        elif type(device) in by_type:
+            self.queue = _equal_queue(device)
+        else:
+            self.queue = default_device().queue if device is None else _queue_named(device)
 
     @property
     def traits(self) -> Traits:
@@ -304,7 +300,7 @@ def _queue_named(device: Any) -> Queue:
         else:
             queue = driver.taken(device)
         if queue is not None:
-            return queue
+            return _usable(queue)
     if isinstance(device, str):
         raise DeviceError(
             f"device: no device matches {device!r}; available: {_available()}{_needs_of(device)}"
@@ -314,6 +310,21 @@ def _queue_named(device: Any) -> Queue:
         f"(available: {_available()}), a dpctl.SyclDevice, a dpctl.SyclQueue or another array's "
         "`.device`"
     )
+
+
+#: The queue for each queue that was given, since compiled functions set the device in each call.
+_equal_queue = lru_cache(maxsize=256)(_queue_named)
+
+
+def _usable(queue: Queue) -> Queue:
+    driver = driver_of(queue)
+    reason = driver.unusable(driver.device_of(queue))
+    if reason is not None:
+        raise UnsupportedDeviceError(
+            f"device: {describe_device(queue)} ({traits_of(queue).name}) cannot hold arrays: "
+            f"{reason}"
+        )
+    return queue
 
 
 def _needs_of(device: str) -> str:
