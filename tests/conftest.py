@@ -179,6 +179,8 @@ def standin() -> Iterator[Any]:
     _driver.others.append(driver)
     libraries.modules["NumPy on the stand-in"] = "tests.standin_library"
     yield driver
+    driver.lost = ()
+    driver.opened.set()
     _driver.others.remove(driver)  # The pool goes on to ask it for its memory's queues.
     _driver.traits_of.cache_clear()
     _driver.place_of.cache_clear()

@@ -7,19 +7,21 @@ it, and so does a wait for its event. Kernels are PTX, which NumPy emulates.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import count
 from struct import unpack
 from typing import Any
-from weakref import WeakSet, finalize
+from weakref import WeakSet, WeakValueDictionary, finalize
 
 import numpy as np
 
 from dparray._driver.arguments import LOCAL, POINTER, SCALARS, LocalMemory
 from dparray._driver.interface import Loaded, ModuleRejected, PackedRange, Store, Target, Traits
-from dparray._driver.marks import Marks
+from dparray._driver.marks import Marks, lock
 from dparray.exceptions import DeviceError
 from tests.cuda import ptx_emulator
 
@@ -45,6 +47,7 @@ class Event:
     """The end of a piece of work, with what the work does and the events it waits for."""
 
     work: Callable[[], object]
+    device: Device
     after: tuple[Event, ...] = ()
     is_done: bool = False
     error: Exception | None = None
@@ -103,8 +106,9 @@ def _arena() -> _Arena:
     return _Arena()
 
 
-#: All kernels by their addresses: caches of the package keep them longer than a stand-in lives.
-_kernels: dict[int, _Kernel] = {}
+#: All kernels by their addresses, while the package keeps them: longer than a stand-in lives.
+_kernels: WeakValueDictionary[int, _Kernel] = WeakValueDictionary()
+_addresses = count(1)
 
 
 class _Kernel:
@@ -149,28 +153,35 @@ def _unpacked(kinds: bytes, addresses: bytes) -> tuple[list[Any], int]:
     return values, local_nbytes
 
 
+_starts = count(1, 1 << 30)
+
+
 class Order(Marks):
     """The order of one queue: each addition comes after all before it."""
 
     def __init__(self, driver: StandIn) -> None:
         self._driver = driver
         self._events: list[Event] = []
+        # The pool's memory has marks with the counts of earlier tests, for an equal queue.
+        self.count = self._others_at = next(_starts)
 
     @property
     def submitted_events(self) -> list[Event]:
         return self.before_launch()
 
     def before_launch(self) -> list[Event]:
-        self._events = [event for event in self._events if not event.is_done]
-        last = [] if self._last is None or self._last.is_done else [self._last]
-        return [*self._events, *last]
+        with lock:
+            self._events = [event for event in self._events if not event.is_done]
+            last = [] if self._last is None or self._last.is_done else [self._last]
+            return [*self._events, *last]
 
     def _add_unordered(self, event: Event) -> None:
         self._events.append(event)
 
     def add_event_pair(self, kept: Any, events: Sequence[Event]) -> None:
-        self._events += events
-        self._others_at = self.count = self.count + 1
+        with lock:
+            self._events += events
+            self._others_at = self.count = self.count + 1
 
     def is_done(self) -> bool:
         return not self.before_launch()
@@ -208,19 +219,25 @@ class StandIn:
     Attributes:
         found: the devices that there are.
         traits_changed: fields of ``Traits`` with other values.
+        unusable_since: why no array can be allocated; empty if it can.
         refuses_memory: a size from which allocations fail.
         refuses_modules, refuses_launches: whether modules and launches are rejected.
-        is_lost: whether the device has vanished: whatever is submitted fails.
+        lost: devices that have vanished: whatever is submitted to them or waited for fails.
+        opened: work is only done while this is set; a wait for it goes on until then.
+        on_load: called after each load of a module, on the thread that loads it.
         loaded: the entries of the kernels that were loaded.
         launches: the launches, each with the name of the kernel's entry, the queue and the range.
     """
 
     found: tuple[Device, ...] = (Device("standin:0"),)
     traits_changed: dict[str, Any] = field(default_factory=dict)
+    unusable_since: str = ""
     refuses_memory: int = 1 << 40
     refuses_modules: bool = False
     refuses_launches: bool = False
-    is_lost: bool = False
+    lost: Sequence[Device] = ()
+    opened: threading.Event = field(default_factory=threading.Event)
+    on_load: Callable[[], object] = lambda: None
     loaded: list[str] = field(default_factory=list)
     launches: list[tuple[str, Queue, PackedRange]] = field(default_factory=list)
 
@@ -233,17 +250,19 @@ class StandIn:
         self.work: dict[Queue, list[Event]] = {}
         self.kept: list[tuple[Event, tuple[Any, ...]]] = []
         self.traits = cache(self.traits)  # type: ignore[method-assign]
+        self.opened.set()
+        self._working = threading.RLock()
 
     # -- devices and queues
 
     def devices(self) -> Sequence[Device]:
-        return self.found
+        return () if self.unusable_since else self.found
 
     def why_none(self) -> str:
         return "the stand-in has none"
 
     def unusable(self, device: Device) -> str | None:
-        return None
+        return self.unusable_since or None
 
     def select(self, words: str) -> Device | None:
         return next((device for device in self.found if device.name.startswith(words)), None)
@@ -341,12 +360,13 @@ class StandIn:
             raise ModuleRejected("the stand-in takes none")
         kernel = _Kernel(ptx_emulator.Module(module), entry)
         self.loaded.append(entry)
-        address = len(_kernels) + 1
+        address = next(_addresses)
         _kernels[address] = kernel
+        self.on_load()
         return Loaded(address, 256, 32, len(kernel.module.functions[entry].layout), kernel)
 
     def takes_source(self, queue: Queue) -> bool:
-        return False
+        return True  # PTX is text
 
     def warm_up(self, queue: Queue) -> None:
         pass
@@ -371,22 +391,23 @@ class StandIn:
         if self.refuses_launches:
             return None
         function = _kernels[kernel]
-        self.launches.append((function.entry, queue, index_space))
         arguments, local_nbytes = _unpacked(kinds, addresses)
-        return self._submitted(
+        event = self._submitted(
             queue, lambda: function(arguments, local_nbytes, index_space), dependencies
         )
+        self.launches.append((function.entry, queue, index_space))
+        return event
 
     def _submitted(self, queue: Queue, work: Callable[[], object], after: Sequence[Event]) -> Event:
-        if self.is_lost:
+        if queue.device in self.lost:
             raise DeviceError(f"{queue.device.name} is lost")
-        event = Event(work, tuple(after))
+        event = Event(work, queue.device, tuple(after))
         self.work.setdefault(queue, []).append(event)
         return event
 
     def run(self, queue: Queue) -> None:
         """Do all work of a queue."""
-        self.wait(self.work.get(queue, []))
+        self.wait(list(self.work.get(queue, [])))
 
     def submits_from_c(self, queue: Queue) -> bool:
         return False
@@ -412,14 +433,22 @@ class StandIn:
     def wait(self, events: Sequence[Event], is_long: bool = False) -> None:
         for event in events:
             if not event.is_done:
+                assert self.opened.wait(120)
+                if event.device in self.lost:
+                    raise RuntimeError("the device is lost")
                 self.wait(event.after)
-                event.is_done = True
-                try:
-                    event.work()
-                except Exception as error:
-                    event.error = error
+                with self._working:
+                    self._do(event)
             if event.error is not None:
                 raise event.error
+
+    def _do(self, event: Event) -> None:
+        if not event.is_done:
+            try:
+                event.work()
+            except Exception as error:
+                event.error = error
+            event.is_done = True
 
     def wait_for_queue(self, queue: Queue) -> None:
         self.run(queue)

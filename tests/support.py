@@ -1,9 +1,9 @@
 """Helpers of several folders: values, comparisons, observed events, one backend for all work.
 
-A backend is forced with :func:`forced`, or for a whole file by a fixture of ``conftest.py``:
+A backend is forced with :func:`force`, or for a whole file by a fixture of ``conftest.py``:
 ``pytestmark = pytest.mark.usefixtures("fused")`` (generated kernels) or ``"executor"`` (each test
-twice, with and without the host's fast path for small arrays). Both use one switch,
-:func:`dparray._evaluate.limits.force`; no test patches the limits themselves.
+twice, with and without the host's fast path for small arrays). Both use one switch; no test patches
+the limits themselves.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,14 +25,29 @@ import pytest
 import dparray as dp
 from dparray import _driver, _hooks, _placement
 from dparray._array import allocation
+from dparray._array.fastpath import module as compiled_module
 from dparray._array.ndarray import materialize
 from dparray._compiler.spirv import client
 from dparray._compiler.spirv.protocol import INTEL_CPU
 from dparray._driver import traits_of
 from dparray._driver.interface import Target, Traits
-from dparray._evaluate import host, limits, tuning
+from dparray._dtypes import NAMES as DTYPES
+from dparray._evaluate import host, tuning
+from dparray._evaluate.background import wait as wait_for_compiler
+from dparray._evaluate.evaluate import forget as forget_plans
+from dparray._evaluate.limits import force
+from dparray._graph.ops import OPS
 from dparray._runtime.event import Event
 from dparray.memory import copies
+
+__all__ = [  # of the package
+    "DTYPES",  # the names of all dtypes
+    "OPS",  # the table of element-wise operations
+    "compiled_module",  # None if it is not built
+    "force",
+    "forget_plans",
+    "wait_for_compiler",
+]
 
 #: The target of the CPU device.
 TARGET = Target("spirv64", INTEL_CPU)
@@ -192,7 +208,7 @@ def forced(executor: str) -> AbstractContextManager[None]:
 
     ``"host"`` leaves the choice as it is: the host computes small arrays.
     """
-    return nullcontext() if executor == "host" else limits.force(executor)
+    return nullcontext() if executor == "host" else force(executor)
 
 
 def runs_loops_on_host() -> bool:
@@ -284,6 +300,15 @@ def held(queue: Any, x: Any, y: Any) -> Iterator[Event]:
         event.wait()
 
 
+def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
+    """Wait until the result of ``condition`` is true, and return it."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"not within {seconds} seconds"
+        time.sleep(0.01)
+    return found
+
+
 class Waiting:
     """A call in a separate thread, which is expected to wait."""
 
@@ -292,7 +317,7 @@ class Waiting:
         self._result: list[Any] = []
         self._thread = threading.Thread(target=self._run, args=(call,))
         self._thread.start()
-        assert self._begun.wait(60)
+        assert self._begun.wait(120)
 
     def _run(self, call: Callable[[], Any]) -> None:
         self._begun.set()
@@ -304,6 +329,6 @@ class Waiting:
         return not self._thread.is_alive()
 
     def result(self) -> Any:
-        self._thread.join(60)
+        self._thread.join(120)
         assert not self._thread.is_alive()
         return self._result[0]

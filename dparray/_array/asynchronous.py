@@ -26,7 +26,8 @@ def event(self: ndarray) -> Event:
         materialize(self)  # Requesting the memory evaluates the array.
     work = event_of_work(self.queue)
     if host_maps.holds and self._block is not None:
-        return Event(work.sycl_events, None, work.queue, host_maps.writes_ahead(materialize(self)))
+        ahead = host_maps.writes_ahead(materialize(self))
+        return Event(work.driver_events, None, work.queue, ahead)
     return work
 
 

@@ -19,6 +19,7 @@ from dparray._driver.interface import Queue
 from dparray._layout import Layout
 from dparray._runtime import deferred_launch, host_maps
 from dparray._runtime.event import Event
+from dparray._runtime.queues import wait_to_read
 from dparray.device import describe_queue
 from dparray.memory import copies
 from dparray.memory.blocks import allocate
@@ -49,6 +50,7 @@ def _copy(layout: Layout, target: Layout) -> None:
     start = time.perf_counter()
     with _hooks.events_disabled():
         copies.copy_by_host(layout, target)
+        wait_to_read(target.block)  # The device may be reading a pinned buffer.
     if _hooks.subscribers:
         _hooks.emit(
             "copy",

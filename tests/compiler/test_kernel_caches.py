@@ -20,8 +20,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks
-from dparray.memory.kernels import KernelMemory
+from tests.support import observed
 
 pytestmark = pytest.mark.process
 
@@ -30,18 +29,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tuple[str, str]]]:
+def compiled(new_cache: None) -> Iterator[list[tuple[str, str]]]:
     """Record names and origins of compiled kernels, with an empty disk cache."""
-    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
     events: list[tuple[str, str]] = []
 
     def note(event: str, **values: Any) -> None:
         if event == "compile":
             events.append((values["kernel"].name, values["origin"]))
 
-    unsubscribe = _hooks.subscribe(note)
-    yield events
-    unsubscribe()
+    with observed(note):
+        yield events
 
 
 def make_scale(factor: Any) -> Any:
@@ -315,29 +312,18 @@ def test_processes_that_race_for_one_kernel_all_get_it(tmp_path: Path) -> None:
     assert run(tmp_path, constant=5)[0] == "disk False"
 
 
-def test_memory_keeps_a_bounded_number_of_kernels(
-    compiled: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dparray._compiler.compile.kept", memory := KernelMemory())
-    monkeypatch.setattr("dparray.memory.kernels._MAX_KERNELS", 2)
-    factors = [next(FACTORS) for _ in range(3)]
-    for factor in (*factors, factors[2], factors[0]):
-        make_scale(factor)[2](dp.ones(2, dtype="int64"))
-    assert memory.stats().count == 2
-    # The oldest entry was loaded from disk again; the youngest was never dropped.
-    assert [origin for _, origin in compiled] == ["compiled"] * 3 + ["disk"]
+def test_a_kernel_over_many_ranges_stays_right() -> None:
+    @dp.kernel
+    def count(item: dp.Item, x: Any) -> None:
+        x[item.get_id(0)] += 1
 
-
-def test_a_kernel_on_many_queues_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dparray._runtime import launch
-
-    monkeypatch.setattr(launch, "_MAX_READY", 3)
-    scale = make_scale(7)
-    device = dp.Device("cpu").sycl_device
-    for _ in range(8):
-        x = dp.ones(2, dtype="int64", sycl_queue=dpctl.SyclQueue(device))
-        scale[2](x)
-        assert x.tolist() == [7, 7]
+    most = 1100  # more than a kernel remembers
+    x = dp.zeros(most, dtype="int64")
+    for size in range(1, most + 1):
+        count[size](x)
+    assert x.tolist() == list(range(most, 0, -1))
+    count[most](x)
+    assert int(x[0]) == most + 1
 
 
 def test_threads_may_compile_and_launch_at_the_same_time(compiled: list[Any]) -> None:

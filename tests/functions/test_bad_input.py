@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +18,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _dtypes, _placement, device
-from dparray._array import allocation
-from dparray._driver.sycl import devices as sycl_devices
+from tests.standin import Queue, StandIn
 from tests.support import Launch, launched
 
 CPU = dp.Device("cpu")
@@ -549,72 +546,40 @@ def test_a_kernel_that_did_not_compile_can_be_launched_with_arguments_that_fit()
 # --- limits of a device -----------------------------------------------------------------------
 
 
-def test_a_device_without_double_precision(monkeypatch: pytest.MonkeyPatch, given: Any) -> None:
-    # This CPU is treated as a device without the aspect; it is not a GPU either.
-    lacking = {_dtypes.float64: "gpu", _dtypes.complex128: "gpu"}
-    monkeypatch.setattr(_dtypes, "_ASPECTS", lacking)
-    monkeypatch.setattr(allocation, "_usual", [dp.default_device(), None])
-    _placement.check_dtype.cache_clear()
-    message = r"dtype {} needs the aspect gpu, which .* lacks; use dtype='{}' or another"
+def test_a_device_without_double_precision(pretend: Any, given: Any) -> None:
+    pretend(lacks=["fp16", "fp64"], name="A small GPU")
+    message = r"dtype {} needs the aspect {}, which A small GPU lacks; use dtype='{}' or another"
     makers: tuple[Callable[[str], Any], ...] = (
         lambda dtype: dp.ones(3, dtype=dtype),
         lambda dtype: dp.asarray([1, 2], dtype=dtype),
         lambda dtype: given.x.astype(dtype),
         lambda dtype: dp.zeros_like(given.x, dtype=dtype),
     )
-    for dtype, smaller in (("float64", "float32"), ("complex128", "complex64")):
+    for dtype, aspect, other in (
+        ("float64", "fp64", "float32"),
+        ("complex128", "fp64", "complex64"),
+        ("float16", "fp16", "float32"),
+    ):
         for make in makers:
-            expect(partial(make, dtype), dp.UnsupportedDeviceError, message.format(dtype, smaller))
+            expect(
+                partial(make, dtype),
+                dp.UnsupportedDeviceError,
+                message.format(dtype, aspect, other),
+            )
+    assert dp.zeros(3).dtype == "float32"
 
 
-def test_the_message_about_a_missing_aspect_names_the_device() -> None:
-    fake = replace(CPU.traits, name="A small GPU", aspects=frozenset())
-    for dtype, aspect, other in (("float64", "fp64", "float32"), ("float16", "fp16", "float32")):
-        expect(
-            partial(_dtypes.check_device, np.dtype(dtype), fake),
-            dp.UnsupportedDeviceError,
-            rf"dtype {dtype} needs the aspect {aspect}, which A small GPU lacks; "
-            rf"use dtype='{other}'",
-        )
-    assert _dtypes.default_float(fake) == "float32"
-
-
-@pytest.fixture
-def without_usm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Treat all devices of this process as devices without USM."""
-    reason = "it has no USM device allocations (aspect usm_device_allocations)"
-    monkeypatch.setattr(sycl_devices, "missing_usm", lambda device: reason)
-    monkeypatch.setattr(device, "_default", None)
-    sycl_devices.unusable.cache_clear()
-    yield
-    sycl_devices.unusable.cache_clear()
-
-
-@pytest.mark.usefixtures("without_usm")
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: dp.Device("opencl:cpu:0"),
-        lambda: dp.ones(3, device=CPU.sycl_device),
-        lambda: dp.ones(3, sycl_queue=CPU.sycl_queue),
-        lambda: dp.set_default_device(CPU.sycl_queue),
-    ],
-)
-def test_a_device_without_usm_is_refused(make: Any) -> None:
-    expect(
-        make,
-        dp.UnsupportedDeviceError,
-        r"opencl:cpu:0 \(.*\) cannot hold arrays: it has no USM device allocations .*; "
-        r"use a device from `dp.devices\(\)`",
-    )
-
-
-@pytest.mark.usefixtures("without_usm")
-def test_a_device_without_usm_is_never_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    # as in a program that imports dparray first
-    monkeypatch.setattr(sycl_devices.prepare, "late_import", lambda: None)
-    assert dp.devices() == []
-    expect(lambda: dp.ones(3), dp.DeviceError, r"no device that can hold .*`dparray doctor`")
+def test_a_device_without_usm_is_refused(standin: StandIn) -> None:
+    standin.unusable_since = "it has no USM device allocations"
+    queue = Queue(standin.found[0])
+    for make in (
+        lambda: dp.Device("standin:0"),
+        lambda: dp.ones(3, device=queue),
+        lambda: dp.set_default_device(queue),
+    ):
+        reason = r"standin:0 \(.*\) cannot hold arrays: it has no USM device allocations"
+        expect(make, dp.UnsupportedDeviceError, reason)
+    assert "standin" not in {each.driver for each in dp.devices()}
 
 
 # --- sizes ------------------------------------------------------------------------------------
@@ -683,18 +648,6 @@ def test_a_limit_that_is_not_a_number_of_bytes(limit: Any) -> None:
     with pytest.raises(dp.DparrayError, match=re.escape(repr(limit))):
         dp.memory.set_limit(limit)
     assert dp.memory.set_limit(previous) is None
-
-
-def test_a_launch_that_the_driver_refuses(monkeypatch: pytest.MonkeyPatch, given: Any) -> None:
-    from dparray._runtime import launch
-
-    monkeypatch.setattr(launch, "check_local_memory", lambda kernel, queue, arguments: None)
-    half_more = CPU.traits.local_memory // 4 * 3 // 2
-    expect(
-        lambda: with_local(given, half_more, dtype=dp.float32),
-        dp.KernelExecutionError,
-        r"kernel through_local: .* rejected a launch over \(8,\) in groups of \(8,\)",
-    )
 
 
 @pytest.mark.parametrize(

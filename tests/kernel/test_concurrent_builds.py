@@ -5,18 +5,36 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import dpctl
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import kernel as compiled_kernels
-from dparray._driver.sycl import driver
 from dparray._kernel import function as functions
-from dparray._kernel import raw
-from dparray._runtime import launch
+from tests.standin import Device, Queue, StandIn
+from tests.support import run_in_threads
 
-SOURCE = "kernel void fill(global float *x, int value) { x[get_global_id(0)] = value; }"
+SOURCE = """
+.version 7.1
+.target sm_75
+.address_size 64
+.visible .entry fill(.param .u64 fill_x, .param .u32 fill_value)
+{
+    .reg .b32 %r<5>;
+    .reg .f32 %f<2>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [fill_x];
+    ld.param.u32 %r1, [fill_value];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.s32 %r2, %r2, %r3, %r4;
+    cvt.rn.f32.s32 %f1, %r1;
+    mul.wide.s32 %rd2, %r2, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.f32 [%rd3], %f1;
+    ret;
+}
+"""
 
 
 def compiled_kernel() -> Any:
@@ -28,64 +46,31 @@ def compiled_kernel() -> Any:
 
 
 @pytest.mark.parametrize("make", [compiled_kernel, lambda: dp.raw_kernel(SOURCE, "fill")])
-def test_threads_that_build_a_kernel_launch_the_kept_one(
-    make: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_that_build_a_kernel_launch_the_kept_one(make: Any, standin: StandIn) -> None:
     """Two threads build it at the same time, for different ranges, and both continue with it.
 
     Only one of the two kernels is kept. The other's address was stored with its thread's range, so
-    that the next launch of that range ended the process.
+    that the next launch of that range ended the process; the stand-in raises.
     """
-    at_once = threading.Barrier(2, timeout=60)
-    gone: list[int] = []
-    submitted: list[int] = []
-
-    class Watched(launch.Built):
-        __slots__ = ()
-
-        def __init__(self, *given: Any, **named: Any) -> None:
-            super().__init__(*given, **named)
-            at_once.wait()
-
-        def __del__(self) -> None:
-            gone.append(self.address)
-
-    def submit(address: int, *rest: Any) -> Any:
-        assert address not in gone
-        submitted.append(address)
-        return kept_submit(address, *rest)
-
+    standin.found = Device("standin:0"), Device("standin:1")
+    device, elsewhere = map(Queue, standin.found)
     kernel = make()
-    (unit,) = dpctl.SyclDevice("cpu").create_sub_devices(partition=[1])
-    elsewhere = dpctl.SyclQueue(unit)
-    kernel[dp.Range(10)](
-        dp.zeros(10, dtype="float32", sycl_queue=elsewhere), np.int32(7)
-    )  # compile it
+    # compile it
+    kernel[dp.Range(10)](dp.zeros(10, dtype="float32", device=elsewhere), np.int32(7))
+    arrays = [dp.zeros(size, dtype="float32", device=device) for size in (1000, 2000)]
+    dp.eval(*arrays)
+    before = len(standin.loaded)
 
-    kept_submit = driver.submit
-    for module in (compiled_kernels, raw):
-        monkeypatch.setattr(module, "Built", Watched)
-    monkeypatch.setattr(driver, "submit", submit)
-    failures: list[BaseException] = []
-    arrays = [dp.zeros(size, dtype="float32") for size in (1000, 2000)]
+    def work(number: int) -> None:
+        kernel[dp.Range(arrays[number].size)](arrays[number], np.int32(7))
 
-    def work(x: Any) -> None:
-        try:
-            kernel[dp.Range(x.size)](x, np.int32(7))
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(x,)) for x in arrays]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    assert gone
+    standin.on_load = threading.Barrier(2, timeout=60).wait
+    run_in_threads(work, 2)
+    assert len(standin.loaded) == before + 2
     for x in arrays:
         kernel[dp.Range(x.size)](x, np.int32(8))
         assert (x.asnumpy() == 8).all()
-    assert len(submitted) == 4
+    assert len(standin.loaded) == before + 2
 
 
 SCALE = 2.0

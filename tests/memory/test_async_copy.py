@@ -1,10 +1,11 @@
-"""Copies between contexts: the calling thread goes on, and readers of the copy wait for it."""
+"""Copies between contexts: the calling thread goes on, and readers of the copy wait for it.
+
+The work before a copy is held: on the CPU by a kernel, on the stand-in driver by a switch.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,9 +15,8 @@ import pytest
 
 import dparray as dp
 from dparray._runtime import host_maps
-from dparray._runtime.event import Event
-from dparray.memory import async_copy, copies
-from tests.support import Waiting, run_in_threads
+from tests.standin import Device, Queue, StandIn
+from tests.support import Waiting, launch_held, run_in_threads
 
 COUNT = 30_000
 
@@ -37,29 +37,22 @@ def other(queue: Any) -> Any:
     pytest.skip("all queues share a context")
 
 
-@pytest.fixture(params=["no copy", "staged"])
-def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Use the real device, or pretend that the host cannot reach device memory."""
-    if request.param == "staged":
-        monkeypatch.setattr(copies, "is_host_accessible", lambda queue, usm_type: False)
-    return str(request.param)
+@pytest.fixture
+def here(standin: StandIn) -> Iterator[Queue]:
+    """Return a queue of one of two devices whose work is done only when it is waited for."""
+    standin.found = Device("standin:0"), Device("standin:1")
+    yield Queue(standin.found[0])
+    for hold in [each for each in host_maps.holds if each.task]:  # left by a failed test
+        host_maps.close_hold(hold)
 
 
 @pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Make the work before a copy seem unfinished until this is set."""
-    opened = threading.Event()
+def there(here: Queue, standin: StandIn) -> Queue:
+    return Queue(standin.found[1])
 
-    class Delayed(Event):
-        done = property(lambda self: False)  # type: ignore[assignment]
 
-        def wait(self) -> None:
-            assert opened.wait(60)
-            super().wait()
-
-    monkeypatch.setattr(async_copy, "Event", Delayed)
-    yield opened
-    opened.set()
+#: The host copies between memory that it can reach, and through its own memory otherwise.
+USM_TYPES = ["shared", "device"]
 
 
 @dp.kernel
@@ -100,106 +93,122 @@ READS = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_work_that_reads_the_copy_waits_for_it(
-    queue: Any, other: Any, gate: threading.Event, read: str
-) -> None:
+def test_work_that_reads_the_copy_waits_for_it(queue: Any, other: Any, read: str) -> None:
     x = dp.arange(COUNT, dtype="float64", sycl_queue=queue)
-    y = x.to_device(other)  # returns although the work before it goes on
-    assert not y.ready
-    assert y.sycl_queue == other
-    waiting = Waiting(lambda: READS[read](y))
-    assert not waiting.is_done
-    gate.set()
+    before, gate = launch_held(queue, x, dp.full(1, -1.0, sycl_queue=queue))  # writes x[0] = 0
+    try:
+        y = x.to_device(other)  # returns although the work before it goes on
+        assert not y.ready
+        assert y.sycl_queue == other
+        waiting = Waiting(lambda: READS[read](y))
+        assert not waiting.is_done
+        assert not before.done
+    finally:
+        gate[0] = 1
     np.testing.assert_array_equal(waiting.result(), 2 * np.arange(COUNT))
     assert not host_maps.holds
 
 
+@pytest.mark.parametrize("usm_type", USM_TYPES)
 def test_the_source_of_a_copy_is_not_overwritten_before(
-    queue: Any, other: Any, reach: str, gate: threading.Event
+    standin: StandIn, here: Queue, there: Queue, usm_type: str
 ) -> None:
-    x = dp.arange(COUNT, dtype="float64", sycl_queue=queue)
-    y = x[::2].to_device(other)
-    assert float(x[1]) == 1  # others may read
+    x = dp.arange(COUNT, dtype="float64", device=here, usm_type=usm_type)
+    assert float(x[1]) == 1
+    z = x + 1
+    dp.eval(z)
+    standin.opened.clear()
+    y = x[::2].to_device(there)
     writing = Waiting(lambda: x.__setitem__(slice(None), 0.0))
     assert not writing.is_done
-    gate.set()
+    standin.opened.set()
     writing.result()
     np.testing.assert_array_equal(y.asnumpy(), np.arange(COUNT)[::2])
     assert float(x.sum()) == 0
 
 
+@pytest.mark.parametrize("usm_type", USM_TYPES)
 def test_the_memory_of_a_copys_source_is_kept(
-    queue: Any, other: Any, reach: str, gate: threading.Event
+    standin: StandIn, here: Queue, there: Queue, usm_type: str
 ) -> None:
-    x = dp.full(COUNT, 3.0, sycl_queue=queue)
-    y = x.to_device(other)
+    x = dp.full(COUNT, 3.0, device=here, usm_type=usm_type)
+    dp.eval(x)
+    standin.opened.clear()
+    y = x.to_device(there)
     del x
     for value in range(5):
-        dp.eval(dp.full(COUNT, float(value), sycl_queue=queue) + 1)
-    gate.set()
+        dp.eval(dp.full(COUNT, float(value), device=here, usm_type=usm_type) + 1)
+    standin.opened.set()
     assert float(y.sum()) == 3.0 * COUNT
 
 
 @pytest.mark.parametrize("wait", ["synchronize", "device", "event", "timer"])
 def test_waiting_for_the_queue_or_the_event_waits_for_the_copy(
-    queue: Any, other: Any, gate: threading.Event, wait: str
+    standin: StandIn, here: Queue, there: Queue, wait: str
 ) -> None:
-    y = dp.ones(COUNT, sycl_queue=queue).to_device(other)
+    x = dp.ones(COUNT, device=here)
+    dp.eval(x)
+    standin.opened.clear()
+    y = x.to_device(there)
     event = y.event
     assert not event.done
 
     def timed() -> None:
-        with dp.timer(other):
+        with dp.timer(there):
             pass
 
     waits = {
         "synchronize": lambda: dp.synchronize(y),
-        "device": lambda: dp.Device(other).wait(),
+        "device": lambda: dp.Device(there).wait(),
         "event": event.wait,
         "timer": timed,
     }
     waiting = Waiting(waits[wait])
     assert not waiting.is_done
-    gate.set()
+    standin.opened.set()
     waiting.result()
     assert y.ready
     assert event.done
 
 
 def test_a_kernel_waits_for_the_event_of_a_copy(
-    queue: Any, other: Any, gate: threading.Event
+    standin: StandIn, here: Queue, there: Queue
 ) -> None:
-    y = dp.ones(COUNT, sycl_queue=queue).to_device(other)
-    z = dp.zeros(COUNT, sycl_queue=other)
+    x, z = dp.ones(COUNT, device=here), dp.zeros(COUNT, device=there)
+    dp.eval(x, z)
+    standin.opened.clear()
+    y = x.to_device(there)
     launching = Waiting(
         lambda: dp.call_kernel(double, dp.Range.like(z), z, z, depends_on=y.event).wait()
     )
     assert not launching.is_done
-    gate.set()
+    standin.opened.set()
     launching.result()
     assert y.ready
 
 
 def test_a_copy_is_awaited_while_the_loop_goes_on(
-    queue: Any, other: Any, gate: threading.Event
+    standin: StandIn, here: Queue, there: Queue
 ) -> None:
+    x = dp.full(COUNT, 2.0, device=here)
+    dp.eval(x)
+
     async def main() -> float:
-        y = dp.full(COUNT, 2.0, sycl_queue=queue).to_device(other)
-        asyncio.get_running_loop().call_later(0.01, gate.set)
+        standin.opened.clear()
+        y = x.to_device(there)
+        asyncio.get_running_loop().call_soon(standin.opened.set)
         return float((await y)[3])
 
     assert asyncio.run(main()) == 2
 
 
-def test_a_failed_copy_raises_in_every_reader(
-    queue: Any, other: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lost(source: Any, target: Any) -> None:
-        raise RuntimeError("the device is lost")
-
-    monkeypatch.setattr(copies, "copy_by_host", lost)
-    y = dp.ones(COUNT, dtype="float32", sycl_queue=queue).to_device(other)
-    gate.set()
+def test_a_failed_copy_raises_in_every_reader(standin: StandIn, here: Queue, there: Queue) -> None:
+    x = dp.ones(COUNT, dtype="float32", device=here)
+    dp.eval(x)
+    standin.opened.clear()
+    y = x.to_device(there)
+    standin.lost = standin.found
+    standin.opened.set()
     try:
         for read in (y.asnumpy, lambda: y + 1, lambda: dp.synchronize(y), y.event.wait):
             with pytest.raises(dp.exceptions.KernelExecutionError) as refusal:
@@ -208,17 +217,15 @@ def test_a_failed_copy_raises_in_every_reader(
                 assert word in str(refusal.value)
         assert not y.ready
     finally:
-        for hold in tuple(host_maps.holds):
-            host_maps.close_hold(hold)
+        standin.lost = ()
 
 
-def test_a_profile_shows_the_copy_at_the_line_that_asked(
-    queue: Any, other: Any, gate: threading.Event
-) -> None:
+def test_a_profile_shows_the_copy_at_the_line_that_asked(queue: Any, other: Any) -> None:
     x = dp.ones(COUNT, sycl_queue=queue)
+    _, gate = launch_held(queue, x, dp.zeros(1, sycl_queue=queue))
     with dp.profile() as recorded:
         y = x.to_device(other)
-        gate.set()
+        gate[0] = 1
         dp.synchronize(y)
     (copy,) = [record for record in recorded.events if record.kind == "copy"]
     assert copy.line.startswith("test_async_copy.py:")
@@ -227,71 +234,70 @@ def test_a_profile_shows_the_copy_at_the_line_that_asked(
     assert copy.nbytes == x.nbytes
 
 
-def test_a_child_of_fork_waits_for_no_copy(queue: Any, other: Any, gate: threading.Event) -> None:
-    dp.ones(COUNT, sycl_queue=queue).to_device(other)
+def test_a_child_of_fork_waits_for_no_copy(standin: StandIn, here: Queue, there: Queue) -> None:
+    x = dp.ones(COUNT, device=here)
+    dp.eval(x)
+    standin.opened.clear()
+    y = x.to_device(there)
     kept = list(host_maps.holds)
     assert kept
     host_maps._forget_tasks()
     assert not host_maps.holds
     host_maps.holds.extend(kept)
+    standin.opened.set()
+    y.asnumpy()
 
 
+@pytest.mark.parametrize("usm_type", USM_TYPES)
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (5,), (40, 7)])
 def test_small_empty_and_transposed_arrays(
-    queue: Any, other: Any, reach: str, gate: threading.Event, shape: tuple[int, ...]
+    here: Queue, there: Queue, usm_type: str, shape: tuple[int, ...]
 ) -> None:
     host = np.random.default_rng(1).normal(size=shape)
-    x = dp.asarray(host, sycl_queue=queue)
-    y = x.T.to_device(other)
-    gate.set()
+    x = dp.asarray(host, device=here, usm_type=usm_type)
+    y = x.T.to_device(there)
     np.testing.assert_array_equal(y.asnumpy(), host.T)
-    positions = dp.arange(9, sycl_queue=queue).to_device(other)
+    positions = dp.arange(9, device=here, usm_type=usm_type).to_device(there)
     np.testing.assert_array_equal(positions.asnumpy(), np.arange(9))
 
 
 def test_a_policy_sends_results_and_waits_for_operands(
-    queue: Any, other: Any, gate: threading.Event
+    standin: StandIn, here: Queue, there: Queue
 ) -> None:
     host = np.random.default_rng(2).normal(size=COUNT)
-    x = dp.asarray(host, sycl_queue=queue)
+    x = dp.asarray(host, device=here)
     dp.eval(x)
+    places = [dp.Device(here), dp.Device(there)]
 
     def by_the_other(step: Any) -> Any:
-        return dp.Device(other)
+        return places[1]
 
-    with dp.placement(by_the_other, devices=[dp.Device(queue), dp.Device(other)]):
+    with dp.placement(by_the_other, devices=places):
         y = dp.exp(x) + 1
+    standin.opened.clear()
     reading = Waiting(lambda: dp.eval(y))  # the operand of its step is being copied
     assert not reading.is_done
-    gate.set()
+    standin.opened.set()
     reading.result()
     np.testing.assert_allclose(y.asnumpy(), np.exp(host) + 1, rtol=1e-12)
-    assert y.sycl_queue == queue
+    assert y.queue == here
 
-    there = dp.asarray(host, sycl_queue=other)
-    dp.eval(there)
-    with dp.placement(by_the_other, devices=[dp.Device(queue), dp.Device(other)]):
-        z = dp.add(there * 2, x)
-        target = dp.zeros(COUNT, sycl_queue=queue)
-        target[...] = z  # the array that is written is being copied, too
+    z = dp.asarray(host, device=there)
+    dp.eval(z)
+    with dp.placement(by_the_other, devices=places):
+        total = dp.add(z * 2, x)
+        target = dp.zeros(COUNT, device=here)
+        target[...] = total  # the array that is written is being copied, too
     np.testing.assert_allclose(target.asnumpy(), host * 3, rtol=1e-12)
     assert not host_maps.holds
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_expressions_under_policies_with_copies_on_their_way(
-    queue: Any, other: Any, monkeypatch: pytest.MonkeyPatch, seed: int
+    here: Queue, there: Queue, seed: int
 ) -> None:
-    class Late(Event):
-        done = property(lambda self: False)  # type: ignore[assignment]
-
-        def wait(self) -> None:
-            time.sleep(0.002)
-            super().wait()
-
-    monkeypatch.setattr(async_copy, "Event", Late)
     random = np.random.default_rng(seed)
-    places = [dp.Device(queue), dp.Device(other)]
+    places = [dp.Device(here), dp.Device(there)]
     hosts = [random.normal(size=(40, 30)) for _ in range(4)]
     arrays = [dp.asarray(host, device=places[n % 2]) for n, host in enumerate(hosts)]
     with dp.placement(lambda step: step.devices[int(random.integers(2))], devices=places):

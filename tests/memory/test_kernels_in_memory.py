@@ -36,6 +36,15 @@ def test_the_least_recently_used_go_first() -> None:
     assert memory.stats().count == 0
 
 
+def test_the_number_of_kernels_is_limited() -> None:
+    memory = KernelMemory()
+    for number in range(1025):
+        memory.put(str(number), Sized(1))
+    assert memory.stats().count == 1024
+    assert memory.get("0") is None
+    assert memory.get("1") is not None
+
+
 def test_kernels_that_grow_are_counted_when_others_come() -> None:
     memory = KernelMemory(100)
     grows = Sized(10)

@@ -16,11 +16,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._driver.sycl import driver
-from dparray._driver.sycl.order import Order
-from dparray._evaluate import limits
-from dparray._runtime import launch, queues
-from tests.support import held
+from dparray._runtime import queues
+from tests.support import force, held
 
 FEW, MANY = 60, 150_000
 
@@ -72,7 +69,7 @@ def test_the_host_does_not_wait_for_other_memory(queue: Any, what: str) -> None:
 
 def test_read_only_arguments_can_be_read_meanwhile(queue: Any) -> None:
     x, y = array(queue), array(queue)
-    with limits.force("fused"):
+    with force("fused"):
         dp.eval(x + y)
         dp.synchronize(x)
         z = array(queue)
@@ -105,37 +102,10 @@ def test_read_only_arguments_of_user_kernels_can_be_read_meanwhile(queue: Any) -
     assert float(x[3]) == 0
 
 
-@pytest.mark.parametrize(
-    "place", [(driver, "submit"), (Order, "add_launch"), (launch, "note_work")]
-)
-@pytest.mark.parametrize("is_before", [True, False])
-def test_an_interrupted_launch_is_waited_for(
-    queue: Any, place: Any, is_before: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, y = array(queue, FEW), array(queue, FEW)
-    slowly_add[1](x, y, 1)
-    dp.synchronize(x)
-    function, interrupts = getattr(*place), [KeyboardInterrupt]
-
-    def interrupted(*args: Any) -> None:
-        if not (is_before and interrupts):
-            function(*args)
-        if interrupts:
-            raise interrupts.pop()
-
-    monkeypatch.setattr(*place, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        slowly_add[1](x, y, 100_000_000)
-    was_launched = place != (driver, "submit") or not is_before
-    np.testing.assert_array_equal(x.asnumpy(), (2 + was_launched) * np.arange(float(FEW)))
-    x += y
-    assert float(x[7]) == 7 * (3 + was_launched)
-
-
 def test_a_reading_kernel_leaves_pending_readers_pending(queue: Any) -> None:
     x, y, out = array(queue), array(queue), array(queue)
     dp.call_kernel(add_to, dp.Range(MANY), x, y, out)  # the source is not read earlier
-    with limits.force("fused"):
+    with force("fused"):
         pending = x * 2 + y
         dp.call_kernel(add_to, dp.Range(MANY), x, y, out)
         assert "pending: 2 operations" in str(dp.explain(pending))
@@ -161,7 +131,7 @@ def test_a_store_to_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any)
         x[0] = 3
 
     x, y, t = array(queue), array(queue), array(queue, FEW)
-    with limits.force("fused"):
+    with force("fused"):
         statements(x, y, t)  # compile its kernels
     expected = np.arange(float(MANY))
     dp.synchronize(x)
@@ -177,7 +147,7 @@ def test_a_store_to_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any)
 
 def test_a_new_array_of_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any) -> None:
     x, y = array(queue), array(queue)
-    with limits.force("fused"):
+    with force("fused"):
         dp.eval(x * 2)  # compile its kernel
         dp.eval(x.copy())
     dp.synchronize(x)
@@ -323,7 +293,7 @@ def test_random_programs_with_slow_kernels_are_right(queue: Any, seed: int) -> N
     program = _Program(queue, seed)
     for _ in range(4):
         forced = program.draw.choice(["host", "fused", "library", None])
-        with nullcontext() if forced is None else limits.force(forced):
+        with nullcontext() if forced is None else force(forced):
             for _ in range(12):
                 program.step()
     for x, a in zip(program.ours, program.theirs, strict=True):

@@ -62,6 +62,14 @@ def test_values_come_back_after_the_work_before_them(standin: StandIn, queue: Qu
     assert order_of(queue).is_done()
 
 
+def test_events_and_states_while_other_memory_is_mapped(queue: Queue) -> None:
+    x, mapped = dp.asarray(VALUES, device=queue), dp.zeros(3, device="cpu")
+    with mapped.map("rw"):
+        assert not x.ready
+        x.event.wait()
+        assert x.ready
+
+
 def test_the_host_does_not_touch_device_memory(queue: Queue) -> None:
     x = dp.asarray(VALUES, device=queue)
     assert not copies.is_host_accessible(queue, "device")

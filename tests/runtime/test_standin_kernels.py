@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._driver import order_of
-from dparray._runtime.fallback import FallbackWarning
 from dparray.memory import libraries
 from tests.standin import Queue, StandIn
 
@@ -43,9 +44,9 @@ def test_operations_become_one_launch_that_is_not_waited_for(
     y = x * 2 + x
     dp.eval(y)
     assert len(standin.launches) == 1
-    assert not order_of(queue).is_done()
+    assert not y.ready
     np.testing.assert_array_equal(y.asnumpy(), VALUES * 3)
-    assert order_of(queue).is_done()
+    assert y.ready
 
 
 def test_a_plan_is_used_again(standin: StandIn, queue: Queue) -> None:
@@ -99,6 +100,44 @@ def test_work_of_two_queues_is_ordered_by_events(standin: StandIn, queue: Queue)
     np.testing.assert_array_equal(y.asnumpy(), np.arange(64.0) + 1)
 
 
+def is_interrupted(call: Callable[[], object], at: int) -> bool:
+    """Return whether a call makes more than ``at`` others; Ctrl-C comes at the next one."""
+    before = sys.gettrace()
+
+    def trace(frame: Any, event: str, argument: Any) -> None:
+        nonlocal at
+        at -= 1
+        if at < 0:
+            sys.settrace(before)
+            raise KeyboardInterrupt
+
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return at < 0
+
+
+def test_a_launch_that_is_interrupted_anywhere_is_waited_for(
+    standin: StandIn, queue: Queue
+) -> None:
+    x = dp.asarray(np.zeros(32), device=queue)
+    dp.call_kernel(added_at, dp.Range(32), x, 0)
+    launched = set()
+    for moment in itertools.count():
+        before = len(standin.launches)
+        is_ended = not is_interrupted(lambda: dp.call_kernel(added_at, dp.Range(32), x, 0), moment)
+        after = len(standin.launches)
+        np.testing.assert_array_equal(x.asnumpy(), np.full(32, after))
+        if is_ended:
+            break
+        launched.add(after - before)
+    assert launched == {0, 1}
+
+
 def test_memory_of_a_running_launch_is_not_given_to_another_queue(
     standin: StandIn, queue: Queue
 ) -> None:
@@ -137,7 +176,7 @@ def test_functions_without_a_kernel_go_to_the_library_of_the_driver(queue: Queue
 def test_a_device_without_a_library_computes_on_the_host_or_refuses(standin: StandIn) -> None:
     standin.traits_changed |= {"library": "", "library_fix": "pip install it"}
     x = dp.asarray(VALUES, device=Queue(standin.found[0]))
-    with pytest.warns(FallbackWarning, match=r"fft: .* leave standin:0.*pip install it"):
+    with pytest.warns(dp.FallbackWarning, match=r"fft: .* leave standin:0.*pip install it"):
         np.testing.assert_array_equal(dp.fft.fft(x).asnumpy(), np.fft.fft(VALUES))
     with (
         dp.config.override(fallback="error"),
@@ -161,9 +200,15 @@ def test_a_refused_module_names_the_kernel_and_what_the_driver_says(
 
 def test_a_refused_launch_raises_and_the_queue_goes_on(standin: StandIn, queue: Queue) -> None:
     x = dp.arange(32.0, device=queue)
+    dp.eval(x)
     standin.refuses_launches = True
-    with pytest.raises(dp.KernelExecutionError, match="rejected a launch"):
+    over = r"added_at: .* rejected a launch over \(32,\)"
+    with pytest.raises(dp.KernelExecutionError, match=over):
         dp.call_kernel(added_at, dp.Range(32), x, 0)
+    local = dp.LocalAccessor(8, dp.float64)
+    in_groups = r"turned_in_groups: .* rejected a launch over \(32,\) in groups of \(8,\)"
+    with pytest.raises(dp.KernelExecutionError, match=in_groups):
+        dp.call_kernel(turned_in_groups, dp.NdRange(32, 8), x, local)
     standin.refuses_launches = False
     dp.call_kernel(added_at, dp.Range(32), x, 0)
     np.testing.assert_array_equal(x.asnumpy(), np.arange(32.0) + 1)
@@ -192,9 +237,16 @@ def test_a_fault_of_a_kernel_is_raised_where_it_is_waited_for(
 def test_a_device_that_vanishes_is_reported_by_the_next_call(
     standin: StandIn, queue: Queue
 ) -> None:
-    x = dp.arange(32.0, device=queue)
+    x, y = dp.arange(32.0, device=queue), dp.arange(32.0, device=queue)
     x.asnumpy()
-    standin.is_lost = True
+    event = dp.call_kernel(added_at, dp.Range(32), y, 0)
+    standin.lost = standin.found
+    where = r"kernel added_at \(.*test_standin_kernels.py:\d+.*the device is lost"
+    with pytest.raises(dp.KernelExecutionError, match=where):
+        event.wait()
+    told = event.then(lambda: None).exception()
+    assert isinstance(told, dp.KernelExecutionError)
+    assert "the device is lost" in str(told)
     for use in (
         lambda: dp.call_kernel(added_at, dp.Range(32), x, 0),
         lambda: dp.eval(x + 1),
@@ -202,5 +254,5 @@ def test_a_device_that_vanishes_is_reported_by_the_next_call(
     ):
         with pytest.raises(dp.DeviceError, match="standin:0 is lost"):
             use()
-    standin.is_lost = False
+    standin.lost = ()
     np.testing.assert_array_equal(x.asnumpy(), np.arange(32.0))

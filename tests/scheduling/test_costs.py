@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import dparray as dp
 from dparray._graph.node import pending_order
 from dparray._scheduling import device_costs, places
 from dparray._scheduling.trace import Measuring, PlacedExpression, PlacedWork
+from tests.standin import Device, Queue, StandIn
 
 #: Rates for which only arithmetic takes time.
 RATES = {"launch": 1e-12, "memory": 1e18, "reduction": 1e18, "single": 1e9, "single_product": 1e9}
@@ -115,25 +117,18 @@ def test_the_trace_compares_times_with_estimates(took: float, doubts: list[int])
     assert found == doubts
 
 
-def test_work_that_no_policy_submitted_keeps_a_device_busy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = [100.0]
-    idle = [True]
-    monkeypatch.setattr(places, "_busy", {})
-    monkeypatch.setattr(places, "_seen_at_work", {})
-    monkeypatch.setattr(places, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    monkeypatch.setattr(places.runtime_queues, "is_idle", lambda queue: idle[0])
-    assert places._backlog(QUEUE) == 0.0
-    idle[0] = False
-    assert places._backlog(QUEUE) == pytest.approx(1e-3, rel=0.5)
-    clock[0] += 0.5  # for a kernel that a user launched
-    assert places._backlog(QUEUE) == 0.5
-    idle[0] = True
-    assert places._backlog(QUEUE) == 0.0
-    idle[0] = False
-    places.note_busy(QUEUE, 2.0)  # a policy's own work, whose estimate is known
-    assert places._backlog(QUEUE) == 2.0
+def test_work_that_no_policy_submitted_keeps_a_device_busy(standin: StandIn) -> None:
+    queue = Queue(Device("standin:costs"))
+    x = dp.zeros(10, device=queue)
+    dp.eval(x)
+    assert places._backlog(queue) == pytest.approx(1e-3, rel=0.5)
+    time.sleep(0.05)  # for a kernel that a user launched
+    assert places._backlog(queue) > 0.03
+    standin.run(queue)
+    assert places._backlog(queue) == 0.0
+    dp.eval(x + 1)
+    places.note_busy(queue, 2.8)  # a policy's own work, whose estimate is known
+    assert places._backlog(queue) == 2.0
 
 
 @pytest.mark.parametrize("name", ["copy", "roll", "concat", "negative"])

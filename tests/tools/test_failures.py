@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._driver.sycl import driver
 
 pytestmark = pytest.mark.process
 
@@ -59,34 +58,6 @@ def test_after_memory_ran_out_in_a_plan_the_arrays_can_still_be_computed(queue: 
     np.testing.assert_allclose(z.asnumpy(), right / (right * right).sum())
 
 
-def test_a_lost_device_is_named_with_the_kernel(
-    queue: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @dp.kernel
-    def touch(item: Any, x: Any) -> None:
-        x[item.get_id(0)] = 1
-
-    x = dp.zeros(100, sycl_queue=queue)
-    event = dp.call_kernel(touch, dp.Range(100), x)
-
-    def lost(sycl_events: Any) -> None:
-        raise RuntimeError("PI_ERROR_DEVICE_NOT_AVAILABLE")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(driver, "wait", lost)
-        with pytest.raises(dp.KernelExecutionError, match=r"touch.*DEVICE_NOT_AVAILABLE"):
-            event.wait()
-        told = x.event.then(lambda: None)
-        if told.exception() is not None:
-            assert "DEVICE_NOT_AVAILABLE" in str(told.exception())
-    with monkeypatch.context() as patch:
-        patch.setattr(driver, "submit", lambda *args: None)
-        with pytest.raises(dp.KernelExecutionError, match=r"touch.*rejected"):
-            dp.call_kernel(touch, dp.Range(100), x)
-    dp.call_kernel(touch, dp.Range(100), x).wait()
-    assert float(x.sum()) == 100
-
-
 LONG = """
 import dparray as dp
 x = dp.ones(2_000_000)
@@ -126,7 +97,7 @@ def interrupt():
     while sys._current_frames()[main].f_code.co_name != "interruptible":
         time.sleep(1e-3)
     os.kill(os.getpid(), signal.SIGINT)
-    is_told.wait(20)
+    is_told.wait(100)
     gate[0] = 1
 
 is_told = threading.Event()
@@ -140,7 +111,7 @@ is_told.set()
 print(float((x * 0 + 1).sum()))
 """
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, cwd=ROOT
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == ["interrupted", "False", "1.0"]
