@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._runtime import event
+from tests.support import until
 
 COUNT = 1_000_000
 
@@ -75,8 +75,7 @@ def test_callbacks_are_called_in_order_and_give_futures(queue: Any) -> None:
         slow(queue).event.then(fail).result(60)
 
 
-def test_threads_that_wait_for_events_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event, "IDLE_SECONDS", 0.05)
+def test_threads_that_wait_for_events_end() -> None:
     device = dp.Device("cpu").sycl_device
 
     def waiting() -> int:
@@ -85,10 +84,7 @@ def test_threads_that_wait_for_events_end(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(4):  # a deleted queue keeps no thread
         x = slow(dpctl.SyclQueue(device), 3)
         assert x.event.then(lambda: 5).result() == 5
-    end = time.monotonic() + 30
-    while waiting() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not waiting()
+    until(lambda: not waiting())
     assert slow(x.queue, 3).event.then(lambda: 6).result() == 6
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from dparray._compiler import cache
+from tests.support import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -435,9 +436,7 @@ while True:
 def test_kill_in_the_middle_of_a_write_leaves_whole_entries(place: Path) -> None:
     for delay in (0.00, 0.01, 0.02, 0.05, 0.08):
         writer = start(place, WRITER)
-        deadline = time.monotonic() + 30
-        while not list(place.rglob("*.kernel")) and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: list(place.rglob("*.kernel")))
         time.sleep(delay)
         writer.send_signal(signal.SIGKILL)
         writer.wait()

@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from dparray._compiler import compile
 from dparray._compiler.helper_process import HelperProcess
 from dparray._compiler.spirv import client, protocol, words
 from dparray._compiler.targets import EmissionError
-from tests.support import TARGET
+from tests.support import TARGET, until
 
 ROOT = Path(__file__).resolve().parents[2]
 OP_SOURCE, OP_LABEL, OPENCL_C = 3, 248, 3
@@ -268,12 +267,8 @@ def test_a_helper_that_was_killed_is_started_again() -> None:
 
 def waiting_forks(pid: int) -> list[int]:
     """Return the forks of a helper that wait for a module."""
-    for _ in range(100):
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        if found:
-            return [int(each) for each in found]
-        time.sleep(0.02)
-    raise AssertionError("no fork waits for the next module")
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    return [*map(int, until(lambda: children.read_text().split()))]
 
 
 def test_a_waiting_fork_that_was_killed_costs_nothing_but_time() -> None:
@@ -289,11 +284,7 @@ def test_a_waiting_fork_ends_with_its_helper() -> None:
     client.emit(EMPTY)
     (fork,) = waiting_forks(helper().pid)
     os.kill(helper().pid, signal.SIGKILL)
-    for _ in range(100):
-        if not is_running(fork):
-            break
-        time.sleep(0.05)
-    assert not is_running(fork)
+    until(lambda: not is_running(fork))
     assert client.emit(EMPTY)
 
 
@@ -337,11 +328,7 @@ print(client.helper.process.pid, flush=True)
 {end}
 """
     pid = int(run_program(program))
-    for _ in range(100):
-        if not is_running(pid):
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"the helper {pid} is still there")
+    until(lambda: not is_running(pid))
 
 
 def test_a_process_that_ends_waits_for_its_helper() -> None:

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._graph.ops import OPS
-from dparray.memory import copies, pinned
-from tests.support import counted, leave_out_radix_sort
+from dparray.memory import pinned
+from tests.support import OPS, counted, leave_out_radix_sort
 
 RNG = np.random.default_rng(0)
 
@@ -27,7 +26,6 @@ def far(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> Iterator[None]:
     """The host cannot access device memory: copies use the queue, and dpnp computes."""
     pretend(shares_memory=False)
     with monkeypatch.context() as patch:
-        patch.setattr(copies, "host_views", lambda queue, *layouts, **told: None)
         leave_out_radix_sort(patch.setattr)
         yield
 

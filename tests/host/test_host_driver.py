@@ -18,9 +18,8 @@ import pytest
 import dparray as dp
 from dparray._array.ndarray import materialize
 from dparray._driver import driver_of, traits_of
-from dparray._evaluate import limits
 from dparray.memory.copies import host_view
-from tests.support import run_in_threads, same, values
+from tests.support import force, run_in_threads, same, values
 
 DEVICE = dp.Device("host:cpu")
 
@@ -34,7 +33,7 @@ def on_host(*arrays: Any) -> tuple[dp.ndarray, ...]:
 def test_fused_expressions(shape: tuple[int, ...], dtype: str) -> None:
     a, b = values(shape, dtype), values(shape, dtype, seed=1)
     x, y = on_host(a, b)
-    with limits.force("fused"):
+    with force("fused"):
         same(x * y + x - 3, a * b + a - 3, 1e-2 if dtype == "float16" else 1e-6)
         same(x.sum(), a.sum(), 2e-2 if dtype == "float16" else 1e-4)
 
@@ -47,7 +46,7 @@ def test_mathematics_at_special_values(name: str, dtype: str) -> None:
         a = np.array(special).astype(dtype)
         wanted = getattr(np, name)(a)
     (x,) = on_host(a)
-    with limits.force("fused"):
+    with force("fused"):
         found = getattr(dp, name)(x).asnumpy()
     np.testing.assert_allclose(found, wanted, rtol=2e-7 if dtype == "float32" else 5e-16, atol=0)
 
@@ -60,7 +59,7 @@ def test_mathematics_is_accurate(
     a = np.random.default_rng(0).uniform(low, high, 50_000).astype(dtype)
     wanted = getattr(np, name)(a.astype("longdouble"))
     (x,) = on_host(a)
-    with limits.force("fused"):
+    with force("fused"):
         found = getattr(dp, name)(x).asnumpy()
     ulp = np.abs(np.spacing(wanted.astype(dtype))).astype("longdouble")
     assert float(np.max(np.abs(found - wanted) / ulp)) <= most
@@ -187,9 +186,13 @@ def test_an_interrupt_ends_a_wait() -> None:
     queue = DEVICE.new_queue().queue
     end = threading.Event()
     event = queue.submit(end.wait)
-    threading.Timer(0.05, _thread.interrupt_main).start()
-    with pytest.raises(KeyboardInterrupt):
+
+    def wait() -> None:
+        threading.Timer(0.05, _thread.interrupt_main).start()
         driver_of(queue).wait([event])
+
+    with pytest.raises(KeyboardInterrupt):
+        wait()
     assert not event.is_done
     end.set()
     driver_of(queue).wait([event])

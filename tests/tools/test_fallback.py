@@ -12,7 +12,6 @@ import pytest
 import dparray as dp
 from dparray._compiler import compile
 from dparray._runtime import fallback
-from dparray.memory import copies
 from tests.support import leave_out_radix_sort
 
 
@@ -21,7 +20,6 @@ def far(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> Iterator[None]:
     """Treat the device as one that is not a CPU."""
     pretend(shares_memory=False)
     with monkeypatch.context() as patch:
-        patch.setattr(copies, "host_views", lambda queue, *layouts, **told: None)
         leave_out_radix_sort(patch.setattr)
         patch.setattr(fallback, "_told", set())
         yield
