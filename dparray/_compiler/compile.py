@@ -143,7 +143,7 @@ def _obtained(
         def made() -> Kernel:
             kernel = make(target)
             cache.save(key, kernel.to_bytes())
-            for each in store.TARGETS if store.is_recording() else ():
+            for each in store.recorded_targets:
                 other = kernel if each == target else make(each)
                 store.record(stored_key(each), other.to_bytes())
             kept.put(key, kernel)

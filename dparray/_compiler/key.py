@@ -105,7 +105,8 @@ def stored_text_key(
 def store_files() -> str:
     """Return a digest of dparray's files that determine the effect of bundled kernels."""
     ours = hashlib.sha256(_our_files("spirv64").encode())
-    for file in sorted((*_DEVICE_CODE.rglob("*.py"), *_KERNEL_API.rglob("*.py"))):
+    others = _DEVICE_CODE.rglob("*.py"), _KERNEL_API.rglob("*.py"), (_FOLDER / "ptx").glob("*.py")
+    for file in sorted(file for files in others for file in files):
         ours.update(file.read_bytes())
     return ours.hexdigest()
 

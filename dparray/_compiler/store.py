@@ -1,9 +1,9 @@
-"""The bundled kernels of a wheel: SPIR-V of dparray's kernels, which is only read.
+"""The bundled kernels of a wheel: SPIR-V and PTX of dparray's kernels, which is only read.
 
-SPIR-V does not depend on the machine, so the file serves everybody: kernels of the collection,
-which Numba would take a second to compile, and common expressions, each for Intel's CPU driver and
-for other drivers. ``make kernels`` writes the file on any machine; a clone without it compiles
-kernels when they are needed.
+Neither depends on the machine, so the file serves everybody: kernels of the collection, which Numba
+would take a second to compile, and common expressions, each for Intel's CPU driver and for other
+drivers; and the kernels of the first programs in the forms of NVIDIA GPUs. ``make kernels`` writes
+the file on any machine; a clone without it compiles kernels when they are needed.
 
 The key of an entry covers its kernel and a digest of all dparray files that determine the behavior
 of device code (:func:`key.store_files`): after a change to one of them, no entry is found. An entry
@@ -32,8 +32,10 @@ from dparray._compiler.key import store_files
 from dparray._compiler.spirv.protocol import INTEL_CPU
 from dparray._driver.interface import Target
 
-#: The targets of its kernels: all devices have one of them.
+#: The targets of its kernels: all devices of SYCL have one of them.
 TARGETS = (Target("spirv64", INTEL_CPU), Target("spirv64"))
+#: The target of the kernels for NVIDIA GPUs, which have forms of their own.
+PTX = Target("ptx", "sm_75")
 #: The location of the file in an installed package.
 FILE = Path(__file__).with_name("kernels.store")
 _VARIABLE = "DPARRAY_KERNEL_STORE"
@@ -121,29 +123,26 @@ def count() -> int:
 
 # --- creation -------------------------------------------------------------------------------------
 
-_recorded: dict[str, bytes] | None = None
-
-
-def is_recording() -> bool:
-    """Return whether kernels are being recorded for a file."""
-    return _recorded is not None
+_recorded: dict[str, bytes] = {}
+#: The targets for which kernels are being recorded for a file; none if no file is being created.
+recorded_targets: tuple[Target, ...] = ()
 
 
 def record(key: str | None, payload: bytes) -> None:
     """Record a compiled kernel, while a file is being created."""
-    if _recorded is not None and key is not None:
+    if key is not None:
         _recorded[key] = payload
 
 
 @contextlib.contextmanager
-def recorded() -> Iterator[Mapping[str, bytes]]:
-    """Yield the kernels that are compiled inside, by their keys in the file."""
-    global _recorded
-    _recorded = {}
+def recorded(targets: tuple[Target, ...] = TARGETS) -> Iterator[Mapping[str, bytes]]:
+    """Yield the kernels that are compiled inside for each target, by their keys in the file."""
+    global _recorded, recorded_targets
+    _recorded, recorded_targets = {}, targets
     try:
         yield _recorded
     finally:
-        _recorded = None
+        recorded_targets = ()
 
 
 def write(kernels: Mapping[str, bytes], path: Path) -> None:

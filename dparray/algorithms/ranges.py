@@ -46,6 +46,11 @@ def _kernel_of(factory: Callable[..., Callable[..., None]], key: tuple[Any, ...]
     return made
 
 
+def forget_kernels() -> None:
+    """Drop the kernels that were made, as in a new process."""
+    _kernel_of.cache_clear()
+
+
 def operation(function: str, op: str) -> Operation:
     """Return the operation named ``op``, with the device functions that kernels call."""
     if not isinstance(op, str) or op not in OPERATIONS:

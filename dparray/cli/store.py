@@ -1,7 +1,8 @@
 """Write the precompiled kernels that a wheel bundles: ``make kernels`` runs this file.
 
 It runs the operations of most programs on arrays of each dtype, with an empty cache, and saves the
-compiled kernels. User-defined kernels, and kernels for specific sizes or devices, are not included.
+compiled kernels. The first programs run again on a device that passes for an NVIDIA GPU, and their
+kernels are saved as PTX. User-defined kernels, and kernels for specific sizes, are not included.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,12 @@ from typing import Any
 import numpy as np
 
 import dparray as dp
-from dparray._compiler import compile, store
-from dparray._evaluate import background, limits
-from dparray.cli import warmup
+from dparray._compiler import store
+from dparray._driver import declared
+from dparray._driver.interface import Target
+from dparray._evaluate import background, evaluate, limits
+from dparray.algorithms import ranges
+from dparray.cli import demo, warmup
 from dparray.device import Device
 from dparray.exceptions import DparrayError
 
@@ -36,29 +41,52 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=store.FILE, help="the file to write")
     arguments = parser.parse_args()
     device = Device()
+    made = recorded(_programs(device), device, store.TARGETS)
+    gpu = as_nvidia_gpu(device)
+    made |= recorded(_first_programs(gpu), gpu, (store.PTX,))
+    store.write(made, arguments.output)
+    size = arguments.output.stat().st_size / 2**20
+    print(f"{len(made)} kernels, {size:.1f} MB: {arguments.output}")
+
+
+def recorded(
+    programs: Iterable[tuple[str, Callable[[], Any]]], device: Device, targets: tuple[Target, ...]
+) -> dict[str, bytes]:
+    """Run programs on a device; return their kernels for each target, by their keys in the file."""
     with (
         tempfile.TemporaryDirectory() as empty,
         _environment("DPARRAY_CACHE_DIR", empty),
         _environment("DPARRAY_KERNEL_STORE", ""),
+        store.recorded(targets) as kernels,
     ):
-        compile.forget()
-        with store.recorded() as kernels:
-            for name, program in _programs(device):
-                if sys.stderr.isatty():
-                    print(f"\r\033[K{name}", end="", file=sys.stderr, flush=True)
-                try:
-                    with limits.force("fused"):
-                        dp.eval(*warmup.arrays_of(program()))
-                except (DparrayError, TypeError, ValueError) as error:
-                    print(f"{name}: left out: {error!s:.100}", file=sys.stderr)
-            background.wait()
-            dp.synchronize(device)
-            made = dict(kernels)
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
-    store.write(made, arguments.output)
-    size = arguments.output.stat().st_size / 2**20
-    print(f"{len(made)} kernels, {size:.1f} MB: {arguments.output}")
+        evaluate.forget()
+        ranges.forget_kernels()
+        for name, program in programs:
+            if sys.stderr.isatty():
+                print(f"\r\033[K{name}", end="", file=sys.stderr, flush=True)
+            try:
+                with limits.force("fused"):
+                    dp.eval(*warmup.arrays_of(program()))
+            except (DparrayError, TypeError, ValueError) as error:
+                print(f"{name}: left out: {error!s:.100}", file=sys.stderr)
+        background.wait()
+        dp.synchronize(device)
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)
+        return dict(kernels)
+
+
+def as_nvidia_gpu(device: Device) -> Device:
+    """Return a queue of a device on which kernels get the forms that they have on NVIDIA GPUs.
+
+    The device itself executes them: forms are chosen by traits, and kernels ask for the size of
+    their sub-groups.
+    """
+    queue = device.new_queue().queue
+    changes = {"kind": "gpu", "shares_memory": False, "sub_groups": (32,), "group": 1024}
+    sizes = {"units": 108, "threads": 64, "local_memory": 48 << 10}
+    declared[queue] = replace(device.traits, **changes, **sizes)  # type: ignore[arg-type]
+    return Device(queue)
 
 
 @contextlib.contextmanager
@@ -74,10 +102,16 @@ def _environment(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
-def _programs(device: Device) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _first_programs(device: Device) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the programs of `dparray warmup` and the stages of `dparray demo`."""
     for dtype in _REAL:
         for name, program in warmup.programs(device, dtype):
             yield f"{dtype}, {name}", program
+    yield "demo", lambda: demo.measure(demo.read(None), device)
+
+
+def _programs(device: Device) -> Iterator[tuple[str, Callable[[], Any]]]:
+    yield from _first_programs(device)
     random = np.random.default_rng(0)
     for dtype in (*_REAL, *_WHOLE):
         host = (random.random(_SIZE) * 100).astype(dtype)
