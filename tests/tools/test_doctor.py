@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._driver import Missing
 from dparray.cli import doctor, main
 from dparray.cli.doctor import FAILED, OK, SKIPPED, examine, links
 from dparray.cli.doctor.links import LINKS, Broken, Link
@@ -376,6 +377,25 @@ def fake_device(**attributes: Any) -> Any:
     return SimpleNamespace(**usual | usable | attributes)
 
 
+def test_a_machine_without_nvidias_driver_needs_nothing() -> None:
+    absent = Missing("cuda", "cuda-core is not installed", "pip install it, for NVIDIA GPUs")
+    expected = "not used: cuda-core is not installed; pip install it, for NVIDIA GPUs"
+    assert links.check_cuda(lambda: absent) == expected
+
+
+def test_damaged_packages_for_nvidias_driver_are_a_failure() -> None:
+    damaged = Missing("cuda", "cuda-core cannot be imported: OSError: x", "reinstall it", True)
+    with pytest.raises(Broken, match="cannot be imported: OSError: x") as caught:
+        links.check_cuda(lambda: damaged)
+    assert caught.value.remedy == "reinstall it"
+
+
+def test_each_device_gets_the_fix_of_its_own_driver() -> None:
+    gpu = {"device_type": "gpu", "driver": "cuda"}
+    assert "NVIDIA" in links.newer_driver(SimpleNamespace(**gpu))
+    assert "Intel" in links.newer_driver(SimpleNamespace(**gpu | {"driver": "sycl"}))
+
+
 def test_a_device_without_usm_is_named_and_is_not_enough() -> None:
     without = fake_device(filter_string="opencl:cpu:1", has_aspect_usm_device_allocations=False)
     line = (
@@ -458,7 +478,7 @@ def test_the_suggested_fix_is_a_driver_of_the_device() -> None:
     gpu = fake_device(driver_version="21.10.19208", is_gpu=True)
     with pytest.raises(Broken, match=r"older than 22\.43") as caught:
         links.check_driver_age([gpu])
-    device = SimpleNamespace(device_type="gpu")
+    device = SimpleNamespace(device_type="gpu", driver="sycl")
     with pytest.raises(Broken, match="a sum: 1 of 2 values") as wrong:
         links._agree(device, "a sum", np.array([1, 3]), np.array([1, 2]))
     for remedy in (caught.value.remedy, wrong.value.remedy):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import re
@@ -23,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from dparray._compiler import cache
+from dparray._compiler.ptx.client import libdevice_path
 from dparray._compiler.spirv import client
-from dparray._driver import driver_of, module_of
+from dparray._driver import Missing, driver_named, driver_of, module_of
 
 # It imports no package of SYCL.
 _prepare = module_of("sycl", "prepare")
@@ -41,6 +43,8 @@ PACKAGES: dict[str, tuple[str, str]] = {
 #: Release 2025.1 of intel-opencl-rt; the release before it, 2025.0, reports 2024.18.
 OLDEST_DRIVER = (2025, 19)
 _NEWER_DRIVER = 'pip install --upgrade "intel-opencl-rt>=2025.1"'
+_NEWER_NVIDIA_DRIVER = "install the newest NVIDIA driver for the GPU; dparray needs 580 or newer"
+_PACKAGES_OF_CUDA = ("cuda-core", "cuda-bindings", "nvidia-nvvm", "cupy-cuda13x")
 _NEWER_GPU_DRIVER = (
     "update the system's packages of Intel's compute runtime: intel-opencl-icd and "
     "libze-intel-gpu1 on Debian and Ubuntu, intel-compute-runtime on Fedora and Arch"
@@ -308,6 +312,50 @@ def check_driver_age(found: Sequence[Any] | None = None) -> str:
     return "\n".join(lines) if lines else "no driver with a known minimum version"
 
 
+def _find_cuda() -> Any:
+    return driver_named("cuda")
+
+
+def check_cuda(
+    find: Callable[[], Any] = _find_cuda,
+    version_of: Callable[[str], str | None] = installed_version,
+    libdevice: Callable[[], str] = libdevice_path,
+) -> str:
+    """Check that nothing is missing for the NVIDIA GPUs; without one there is nothing to check."""
+    driver = find()
+    if isinstance(driver, Missing):
+        if driver.is_damaged:
+            raise Broken(driver.reason, driver.fix)
+        return f"not used: {driver.reason}; {driver.fix}"
+    platforms = driver.platforms()
+    if not platforms:
+        return f"not used: {driver.why_none()}"
+    versions = {name: version_of(name) for name in _PACKAGES_OF_CUDA}
+    lines = [
+        f"the NVIDIA driver is for CUDA {platforms[0]['version']}",
+        ", ".join(f"{name} {version or 'not installed'}" for name, version in versions.items()),
+    ]
+    format_bytes = importlib.import_module("dparray.memory").format_bytes
+    for device in platforms[0]["devices"]:
+        lines.append(
+            f"{device['filter_string']} ({device['name']}, {device['compute_units']} "
+            f"multiprocessors, {format_bytes(device['global_memory'])}): kernels "
+            + (device["kernels"] if device["usable"] else f"do not run, {device['reason']}")
+        )
+    lines.append(
+        "dparray has not been tested on an NVIDIA GPU, only with a stand-in for the driver"
+    )
+    missing = []
+    if not libdevice():
+        missing.append("libdevice, the mathematical functions of kernels")
+    if versions["cupy-cuda13x"] is None and importlib.util.find_spec("cupy") is None:
+        missing.append("CuPy, which computes products, transforms and linear algebra")
+    if missing:
+        lines.append(f"missing: {'; '.join(missing)}")
+        raise Broken("\n".join(lines), module_of("cuda", "prepare").INSTALL)
+    return "\n".join(lines)
+
+
 def _device(name: str | None) -> Any:
     """Return the device asked for, or the default device."""
     module = importlib.import_module("dparray.device")
@@ -320,6 +368,8 @@ def _device(name: str | None) -> Any:
 
 def newer_driver(device: Any) -> str:
     """Return how to get a newer driver for a device."""
+    if device.driver == "cuda":
+        return _NEWER_NVIDIA_DRIVER
     return _NEWER_GPU_DRIVER if device.device_type == "gpu" else _NEWER_DRIVER
 
 
@@ -530,6 +580,7 @@ LINKS: tuple[Link, ...] = (
     Link("devices", check_devices, ("imports",), isolated=True),
     Link("compiler", lambda device: check_compiler(), _ON_DEVICE, isolated=True),
     Link("driver-age", lambda device: check_driver_age(), _ON_DEVICE, isolated=True),
+    Link("nvidia", lambda device: check_cuda(), isolated=True),
     Link("memory", check_memory, _ON_DEVICE, isolated=True, is_of_device=True),
     Link("arrays", check_arrays, _ON_DEVICE, isolated=True, is_of_device=True),
     Link("kernel", check_kernel, (*_ON_DEVICE, "compiler"), isolated=True, is_of_device=True),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray.cli.doctor import links
 from tests.cuda.standin import StandIn
 
 KINDS = ("device", "shared", "host")
@@ -255,6 +256,20 @@ print(dp.zeros(3).device, dp.devices(), (dp.arange(5) * 2).tolist())
     assert "[0, 2, 4, 6, 8]" in done.stdout
 
 
+def test_dparray_doctor_lists_gpus_and_what_they_lack(driver: StandIn) -> None:
+    found = links.check_cuda(libdevice=lambda: "libdevice.10.bc")
+    assert found.startswith("the NVIDIA driver is for CUDA 13.")
+    assert "cuda-core 1." in found
+    for name in ("cuda:0", "cuda:1"):
+        (line,) = (line for line in found.splitlines() if line.startswith(name))
+        assert dp.Device(name).name in line
+        assert "kernels compiled for sm_75; its compute capability is" in line
+    assert "has not been tested on an NVIDIA GPU" in found
+    with pytest.raises(links.Broken, match="missing: libdevice") as caught:
+        links.check_cuda(libdevice=lambda: "")
+    assert caught.value.remedy == 'pip install "dparray[cuda]"'
+
+
 def test_dparray_info_shows_gpus_or_what_is_missing() -> None:
     program = "from dparray.cli import info; print(info.as_text(info.gather()))"
     found = _run(program).stdout
@@ -262,6 +277,9 @@ def test_dparray_info_shows_gpus_or_what_is_missing() -> None:
     assert "compiled for sm_75; its compute capability is 9.0" in found
     missing = _run(program, LD_LIBRARY_PATH="").stdout
     assert "driver cuda: the NVIDIA driver is not installed (libcuda.so.1)" in missing
+    program = "from dparray.cli.doctor import links; print(links.check_cuda())"
+    found = _run(program, LD_LIBRARY_PATH="").stdout
+    assert found.startswith("not used: the NVIDIA driver is not installed (libcuda.so.1); install")
 
 
 def test_a_forked_child_is_refused() -> None:
