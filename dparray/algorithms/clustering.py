@@ -10,6 +10,7 @@ from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._driver import traits_of
+from dparray._driver.interface import Traits
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.points import check_floats
@@ -24,6 +25,10 @@ __all__ = ["kmeans_assign", "kmeans_update"]
 _LONGEST_CHAIN = 256
 _MIN_GROUPS = 32
 _MAX_GROUPS = 4096
+# On a GPU, groups of one sub-group add up the points. Several must fit on a compute unit, so each
+# takes little local memory; more would leave more partial sums to the last kernel.
+_GPU_LOCAL_MEMORY = 16 << 10
+_GPU_GROUPS_A_UNIT = 4
 
 
 def _check(function: str, points: Any, centroids: Any) -> tuple[ndarray, ndarray]:
@@ -138,14 +143,7 @@ def kmeans_update(
     traits = traits_of(placement.queue)
     dtype = points.dtype
     rows = clusters * (dimensions + 1)
-    lanes = lanes_that_fit(traits, 2 * rows * dtype.itemsize, GROUP // 2)
-    if lanes < 8:  # several passes over the points are cheaper than idle lanes
-        lanes = min(8, lanes_that_fit(traits, dtype.itemsize))
-    capacity = min(rows, traits.local_memory // 2 // (lanes * dtype.itemsize))
-    # The chain of additions is as short as that of a pairwise sum, but there are no more groups
-    # than the last kernel can add quickly. With few points, each work-item has at least eight.
-    groups = max(_MIN_GROUPS, min(n // (_LONGEST_CHAIN * lanes), _MAX_GROUPS))
-    groups = min(groups, -(-n // (8 * lanes)))
+    lanes, groups, local = _shape_of_sums(traits, n, rows, dtype.itemsize)
     partials = empty_on(placement, (groups, rows), dtype)
     moved = empty_on(placement, centroids.shape, dtype)
     call_kernel(
@@ -154,7 +152,7 @@ def kmeans_update(
         points,
         labels,
         partials,
-        LocalAccessor((capacity, lanes), dtype),
+        LocalAccessor(local, dtype),
     )
     call_kernel(
         kernel_of(make_centroids_kernel, dimensions, dtype.type),
@@ -165,3 +163,27 @@ def kmeans_update(
         dtype.type(steps),
     )
     return moved
+
+
+def _shape_of_sums(
+    traits: Traits, n: int, rows: int, itemsize: int
+) -> tuple[int, int, tuple[int, int]]:
+    """Return the size and the number of the groups that add up n points, and their local memory."""
+    if traits.kind == "gpu":
+        lanes = min(traits.sub_group, traits.group)
+        pitch = lanes + 1  # work-items that read one column of different rows use different banks
+        memory = min(_GPU_LOCAL_MEMORY, traits.local_memory // 2)
+        fewest = _GPU_GROUPS_A_UNIT * traits.units
+    else:
+        lanes = lanes_that_fit(traits, 2 * rows * itemsize, GROUP // 2)
+        if lanes < 8:  # several passes over the points are cheaper than idle lanes
+            lanes = min(8, lanes_that_fit(traits, itemsize))
+        pitch, memory, fewest = lanes, traits.local_memory // 2, _MIN_GROUPS
+    # The chain of additions is as short as that of a pairwise sum, but there are no more groups
+    # than the last kernel can add quickly. With few points, each work-item has at least eight.
+    groups = max(fewest, min(n // (_LONGEST_CHAIN * lanes), _MAX_GROUPS))
+    return (
+        lanes,
+        min(groups, -(-n // (8 * lanes))),
+        (min(rows, memory // (pitch * itemsize)), pitch),
+    )

@@ -11,6 +11,7 @@ import pytest
 import dparray as dp
 from dparray import algorithms
 from dparray._simulator.simulate import simulate
+from dparray.algorithms import clustering
 from dparray.kernels.distance import make_pairwise_distance_kernel
 from dparray.kernels.kmeans import (
     make_accumulate_kernel,
@@ -63,6 +64,22 @@ def test_kmeans_in_double_precision_with_labels_of_other_dtypes() -> None:
             dp.asarray(points), labels.astype(dtype), dp.asarray(start)
         )
         np.testing.assert_allclose(moved.asnumpy(), expected, atol=1e-14)
+
+
+def test_groups_of_a_gpu_take_little_local_memory(pretend: Any, monkeypatch: Any) -> None:
+    pretend(kind="gpu", sub_groups=(32,), group=1024, local_memory=227 << 10)
+    sizes: list[int] = []
+
+    def noted(shape: tuple[int, ...], dtype: Any) -> dp.LocalAccessor:
+        sizes.append(math.prod(shape) * np.dtype(dtype).itemsize)
+        return dp.LocalAccessor(shape, dtype)
+
+    monkeypatch.setattr(clustering, "LocalAccessor", noted)
+    points, start = normal((5000, 9)), normal((80, 9))
+    labels = algorithms.kmeans_assign(dp.asarray(points), dp.asarray(start))
+    moved = algorithms.kmeans_update(dp.asarray(points), labels, dp.asarray(start))
+    np.testing.assert_allclose(moved.asnumpy(), _means(points, labels.asnumpy(), start), atol=1e-5)
+    assert 8 << 10 < sizes[0] <= 16 << 10
 
 
 def test_an_empty_cluster_stays_and_strange_labels_touch_nothing() -> None:
