@@ -1,8 +1,9 @@
 """Matrix multiplication and transposition with tiles in local memory.
 
-Both are launched over a one-dimensional range, with a work-group for each tile of the result and a
-work-item for each of its columns. CPU drivers vectorize kernels with barriers along one dimension
-only, and neighboring work-items access neighboring elements on every device.
+Both are launched over a one-dimensional range, with a work-group for each tile of the result.
+Multiplication has a work-item for each of its columns: CPU drivers vectorize kernels with barriers
+along one dimension only. Neighboring work-items access neighboring elements on every device.
+Transposition is for GPUs, which need several sub-groups in a group.
 
 Multiplication follows V. Volkov, "Better performance at lower occupancy" (2010): a work-item keeps
 a column of several results in registers, so that an element loaded once is used that many times.
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from numpy import uint64
+from numpy import uint32, uint64
 
 from dparray.kernel_api import MemoryScope, PrivateArray, group_barrier
 
@@ -81,39 +82,45 @@ def make_matmul_kernel(rows: int, depth: int, dtype: type) -> Callable[..., None
 
 
 @cache
-def make_transpose_kernel() -> Callable[..., None]:
+def make_transpose_kernel(side: int, together: int) -> Callable[..., None]:
     """Return a stack of matrices with rows and columns exchanged.
 
-    Launch over ``NdRange(tiles * lanes, lanes)``, with square tiles of ``lanes`` elements a side
-    that cover all matrices.
+    Launch over ``NdRange(tiles * side * together, side * together)``, with square tiles of ``side``
+    elements a side that cover all matrices. A group copies ``together`` rows of its tile at a time.
 
     Kernel parameters:
         x (stack, m, n): input.
         out (stack, n, m): output of the same dtype.
-        tile (lanes, lanes + 1): local memory of the same dtype. The column that is not used keeps
+        tile (side, side + 1): local memory of the same dtype. The column that is not used keeps
             the elements of a column in different banks.
     """
+    width, rest = uint64(side), uint64(side - 1)
 
     def transpose(nd_item: Any, x: Any, out: Any, tile: Any) -> None:
         group = nd_item.get_group()
-        lane = nd_item.get_local_id(0)
-        lanes = nd_item.get_local_range(0)
-        m = x.shape[1]
-        n = x.shape[2]
-        across = (n + lanes - 1) // lanes
-        down = (m + lanes - 1) // lanes
+        local = uint64(nd_item.get_local_id(0))
+        column = local % width
+        begin = local // width
+        m = uint64(x.shape[1])
+        n = uint64(x.shape[2])
+        across = (n + rest) // width
+        down = (m + rest) // width
 
-        number = group.get_group_id(0)
-        left = (number % across) * lanes
-        top = (number // across % down) * lanes
-        matrix = uint64(number // across // down)
+        # GPUs divide numbers of 32 bits in a tenth of the instructions.
+        number = uint64(group.get_group_id(0))
+        line = uint64(uint32(number)) // uint64(uint32(across))
+        matrix = uint64(uint32(line)) // uint64(uint32(down))
+        left = (number - line * across) * width
+        top = (line - matrix * down) * width
 
-        if left + lane < n:
-            for r in range(min(lanes, m - top)):
-                tile[uint64(r), uint64(lane)] = x[matrix, uint64(top + r), uint64(left + lane)]
+        for turn in range(side // together):
+            r = begin + uint64(turn * together)
+            if top + r < m and left + column < n:
+                tile[r, column] = x[matrix, top + r, left + column]
         group_barrier(group, MemoryScope.WORK_GROUP)
-        if top + lane < m:
-            for r in range(min(lanes, n - left)):
-                out[matrix, uint64(left + r), uint64(top + lane)] = tile[uint64(lane), uint64(r)]
+        for turn in range(side // together):
+            r = begin + uint64(turn * together)
+            if left + r < n and top + column < m:
+                out[matrix, left + r, top + column] = tile[column, r]
 
     return transpose

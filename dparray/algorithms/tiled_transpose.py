@@ -13,6 +13,7 @@ import numpy as np
 
 from dparray._array.apply import copy_of
 from dparray._array.ndarray import ndarray
+from dparray._codegen.reduction_steps import power_of_two
 from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
 from dparray._layout import is_contiguous
@@ -21,8 +22,9 @@ from dparray.algorithms.ranges import WORDS, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.matrix import make_transpose_kernel
 
-# The side lengths of a tile.
-_LANES = 32
+# The side lengths of a tile, and the most rows of it that a group copies at a time: groups of one
+# sub-group would fill half of the places for work-items on an NVIDIA GPU.
+_SIDE, _TOGETHER = 32, 8
 # Smaller arrays fit in the caches in any access order; shorter sides leave tiles partly empty.
 _FEWEST = 1 << 14
 _SHORTEST = 8
@@ -47,8 +49,8 @@ def can_transpose(x: ndarray) -> bool:
     return (
         min(rows, columns) >= _SHORTEST
         and is_contiguous((*x.shape[:-2], columns, rows), (*outer, across, down), x.itemsize)
-        and traits.group >= _LANES
-        and traits.local_memory >= _LANES * (_LANES + 1) * x.itemsize
+        and traits.group >= _SIDE
+        and traits.local_memory >= _SIDE * (_SIDE + 1) * x.itemsize
     )
 
 
@@ -58,12 +60,14 @@ def transposed(x: ndarray) -> ndarray:
     stack = math.prod(x.shape[:-2])
     out = new(x.shape, x.dtype, placement_of(x))
     word = WORDS[x.itemsize]
-    tiles = stack * -(-rows // _LANES) * -(-columns // _LANES)
+    tiles = stack * -(-rows // _SIDE) * -(-columns // _SIDE)
+    together = power_of_two(min(_TOGETHER, traits_of(x.queue).group // _SIDE))
+    local = _SIDE * together
     call_kernel(
-        kernel_of(make_transpose_kernel),
-        NdRange((tiles * _LANES,), (_LANES,)),
+        kernel_of(make_transpose_kernel, _SIDE, together),
+        NdRange((tiles * local,), (local,)),
         x.swapaxes(-1, -2).view(word).reshape(stack, columns, rows),
         out.view(word).reshape(stack, rows, columns),
-        LocalAccessor((_LANES, _LANES + 1), np.dtype(word)),
+        LocalAccessor((_SIDE, _SIDE + 1), np.dtype(word)),
     )
     return out

@@ -37,9 +37,11 @@ def test_matrix_product() -> None:
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
 
 
-def test_transposition() -> None:
+@pytest.mark.parametrize("together", [1, 2, 4])
+def test_transposition(together: int) -> None:
     x, out = _values(2, 7, 5), _zeros(2, 5, 7)
-    simulate(matrix.make_transpose_kernel(), NdRange(2 * 4 * 4, 4), x, out, _local(4, 5))
+    kernel, group = matrix.make_transpose_kernel(4, together), 4 * together
+    simulate(kernel, NdRange(2 * 4 * group, group), x, out, _local(4, 5))
     np.testing.assert_array_equal(out, x.transpose(0, 2, 1))
 
 

@@ -123,5 +123,5 @@ def test_the_kernels_are_right_in_the_simulator() -> None:
     np.testing.assert_allclose(out, a @ b, atol=1e-5)
     out = np.zeros((2, 7, 5), np.float32)
     tile = dp.LocalAccessor((4, 5), np.float32)
-    simulate(make_transpose_kernel(), dp.NdRange(2 * 2 * 2 * 4, 4), a, out, tile)
+    simulate(make_transpose_kernel(4, 1), dp.NdRange(2 * 2 * 2 * 4, 4), a, out, tile)
     np.testing.assert_array_equal(out, a.swapaxes(1, 2))

@@ -144,7 +144,7 @@ def transpose(x: ndarray, /) -> ndarray:
         lanes = lanes_that_fit(traits, (side + 1) * x.itemsize, side)
         tiles = stack * -(-m // lanes) * -(-n // lanes)
         call_kernel(
-            kernel_of(make_transpose_kernel),
+            kernel_of(make_transpose_kernel, lanes, 1),
             NdRange(tiles * lanes, lanes),
             x.reshape((stack, m, n)),
             result._view(
