@@ -108,7 +108,7 @@ def _launch(role: str, x: ndarray, flat: ndarray, other: Any, axes: slice, fault
     elif isinstance(other, ndarray):
         other = other.reshape(-1).view(word)
     call_kernel(
-        kernel_of(make_gather_kernel, is_flat, flat.dtype.kind == "i", role),
+        kernel_of(make_gather_kernel, is_flat, flat.dtype.kind == "i", role, size < 1 << 32),
         Range(size),
         *(x.reshape(-1).view(word), flat.reshape(-1), other, fault.array),
         *(np.int64(extent), np.int64(inner)),
