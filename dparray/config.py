@@ -89,6 +89,7 @@ class Tuning(NamedTuple):
 _LIMITS = {"elements": 64, "local_size": 1 << 16, "lanes": 1024}
 # A CPU device traverses memory once for each vector of a group's work-items, so a group is one
 # vector there (measured). On a GPU only a few one-vector groups would fit a compute unit.
+# No GPU was timed: its row is an estimate, for Intel's and NVIDIA's alike.
 _TUNING = MappingProxyType({"cpu": Tuning(), "gpu": Tuning(lanes=128), "accelerator": Tuning()})
 _DEFAULTS: dict[str, Any] = {
     "debug": False,

@@ -334,6 +334,7 @@ def check_cuda(
     lines = [
         f"the NVIDIA driver is for CUDA {platforms[0]['version']}",
         ", ".join(f"{name} {version or 'not installed'}" for name, version in versions.items()),
+        f"libdevice: {libdevice() or 'not found'}",
     ]
     format_bytes = importlib.import_module("dparray.memory").format_bytes
     for device in platforms[0]["devices"]:

@@ -260,6 +260,7 @@ def test_dparray_doctor_lists_gpus_and_what_they_lack(driver: StandIn) -> None:
     found = links.check_cuda(libdevice=lambda: "libdevice.10.bc")
     assert found.startswith("the NVIDIA driver is for CUDA 13.")
     assert "cuda-core 1." in found
+    assert "libdevice: libdevice.10.bc" in found
     for name in ("cuda:0", "cuda:1"):
         (line,) = (line for line in found.splitlines() if line.startswith(name))
         assert dp.Device(name).name in line
