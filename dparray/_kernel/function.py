@@ -221,7 +221,7 @@ class KernelFunction:
         if type(index_space) is Range:
             size, local = index_space, None
             item = _ITEMS[len(size)]
-            if prod(size) >= rounding.INDEX_LIMIT:
+            if not rounding.is_whole(size, traits_of(queue).groups):
                 item += "+"
         elif type(index_space) is NdRange:
             size, local = index_space.global_range, index_space.local_range
@@ -273,13 +273,14 @@ class KernelFunction:
         arguments: tuple[Any, ...],
     ) -> Event:
         """Launch a range in pieces, or after events that the device cannot wait for."""
-        in_pieces = local is None and prod(size) >= rounding.INDEX_LIMIT
         queue = rest[0]
+        groups = traits_of(queue).groups
+        in_pieces = local is None and not rounding.is_whole(size, groups)
 
         def pieces() -> Iterator[tuple[Any, Any]]:
             if not in_pieces:
                 return iter([(None, size)])
-            return rounding.pieces_of(size, rounding.INDEX_LIMIT)
+            return rounding.pieces_of(size, rounding.INDEX_LIMIT, groups)
 
         def submit() -> Any:
             event = None

@@ -10,6 +10,7 @@ in most arrays. On other devices, where a kernel's registers matter, the driver 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -41,6 +42,9 @@ MULTIPLE, MIN_ROUNDED = 64, 1024
 #: Work-items of a group on a GPU whose driver does not choose, and of its rows; rows of a group in
 #: three dimensions.
 IN_GROUP, WARP, ROWS = 256, 32, 4
+
+#: Work-items of a group along any dimension that every kernel and device allow.
+IN_ANY_GROUP = 64
 
 
 class Rounded(NamedTuple):
@@ -127,20 +131,44 @@ def in_groups(
     return Rounded(tuple(rounded), tuple(local))
 
 
-def pieces_of(size: Sequence[int], limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the start and the sizes of each piece of a range, with fewer work-items than
-    ``limit``.
+def is_whole(size: Sequence[int], groups: Sequence[int]) -> bool:
+    """Return whether a range needs no pieces.
+
+    Args:
+        size: the requested sizes.
+        groups: the largest numbers of groups, the last dimension first.
     """
+    return prod(size) < INDEX_LIMIT and (
+        len(size) == 1 or not any(map(int.__gt__, size, _longest(groups, len(size))))
+    )
+
+
+@lru_cache
+def _longest(groups: Sequence[int], dimensions: int) -> tuple[int, ...]:
+    """Return the sizes of the largest range of groups that every kernel may have."""
+    return tuple(IN_ANY_GROUP * count for count in groups[:dimensions][::-1])
+
+
+def pieces_of(
+    size: Sequence[int], limit: int, groups: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the start and the sizes of each piece of a range, with fewer work-items than
+    ``limit``, and sizes for ``groups`` as of :func:`is_whole`.
+    """
+    return _pieces(tuple(size), limit, _longest(groups, len(size)))
+
+
+def _pieces(
+    size: tuple[int, ...], limit: int, longest: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     if not size:
         yield (), ()
         return
-    inner = prod(size[1:])
-    rows = max((limit - 1) // inner, 1)
-    if rows > _PIECE_STEP:  # Whole groups, since there is no room to round up.
+    rows = max((limit - 1) // prod(size[1:]), 1)
+    if size[0] > rows > _PIECE_STEP:  # Whole groups, since there is no room to round up.
         rows -= rows % _PIECE_STEP
+    rows = min(rows, longest[0])
     for first in range(0, size[0], rows):
-        extent = min(rows, size[0] - first)
         # A row that is too long by itself is split too.
-        below = pieces_of(size[1:], limit) if inner >= limit else [((0,) * len(size[1:]), size[1:])]
-        for offset, piece in below:
-            yield (first, *offset), (extent, *piece)
+        for offset, piece in _pieces(size[1:], limit, longest[1:]):
+            yield (first, *offset), (min(rows, size[0] - first), *piece)

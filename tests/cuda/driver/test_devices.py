@@ -149,6 +149,26 @@ def test_refused_allocations_are_memory_errors(gpu: dp.Device, driver: StandIn) 
         dp.empty(1 << 40, dtype="int8", device=gpu)
 
 
+def test_a_limit_is_a_memory_error_until_memory_is_dropped(gpu: dp.Device) -> None:
+    dp.memory.release()
+    kept = dp.full(1 << 20, 2.0, device=gpu)  # 8 MiB
+    kept.block  # noqa: B018
+    stats = dp.memory.stats(gpu)
+    previous = dp.memory.set_limit(stats.in_use + stats.cached + (4 << 20), gpu)
+    try:
+        with pytest.raises(dp.MemoryError, match=r"cuda:0.*`dp\.memory\.set_limit") as caught:
+            (kept + 1).block  # noqa: B018
+        assert isinstance(caught.value, MemoryError)
+        assert caught.value.device == gpu.filter_string
+        assert caught.value.requested == kept.nbytes
+        dp.full(1 << 20, 2.0, device="cuda:1").block  # noqa: B018  # it has no limit
+        assert kept[:: 1 << 18].tolist() == [2.0] * 4
+        del kept
+        assert dp.full(1 << 20, 3.0, device=gpu)[-1].item() == 3.0
+    finally:
+        dp.memory.set_limit(previous, gpu)
+
+
 def test_memory_is_given_back(gpu: dp.Device, driver: StandIn) -> None:
     before = driver.calls("free")
     dp.empty(8 << 20, device=gpu)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import signal
 import threading
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import LocalAccessor, NdRange, Range
+from dparray import LocalAccessor, NdRange, Range, _driver
 from dparray._driver import driver_of
+from dparray._driver.cuda import submission
 from dparray._evaluate import bound_plan
 from dparray.kernel_api import AtomicRef, group_barrier
 from tests.cuda.standin import StandIn
@@ -114,6 +116,31 @@ def test_much_local_memory_is_allowed_once(gpu: dp.Device) -> None:
     scratch = LocalAccessor(60_000, "float32"), LocalAccessor(local, "int32")
     with pytest.raises(dp.KernelRangeError, match="local memory"):
         dp.call_kernel(reversed_groups, NdRange((local,), (local,)), x, out, total, *scratch)
+
+
+@pytest.mark.parametrize("shape", [(1000, 3), (2, 200, 5), (200, 2, 5)])
+def test_a_range_of_too_many_groups_is_launched_in_pieces(
+    gpu: dp.Device, driver: StandIn, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = gpu.new_queue()
+    few = (2**31 - 1, 2, 1)
+    monkeypatch.setitem(
+        _driver.declared, device.queue, dataclasses.replace(device.traits, groups=few)
+    )
+    monkeypatch.setattr(submission, "_MOST_GROUPS", few)
+    _driver.traits_of.cache_clear()
+    x = dp.zeros(shape, dtype="int64", device=device)
+    x.block  # noqa: B018
+    before = driver.calls("launch")
+    dp.call_kernel(note_ids if len(shape) == 2 else note_cubes, Range(*shape), x)
+    assert driver.calls("launch") > before + 1
+    ids = np.indices(shape)
+    expected = (
+        1000 * ids[0] + ids[1] + sum(shape)
+        if len(shape) == 2
+        else (10_000 * ids[0] + 100 * ids[1] + ids[2])
+    )
+    np.testing.assert_array_equal(x.asnumpy(), expected)
 
 
 def test_too_many_groups_are_a_range_error(gpu: dp.Device) -> None:
