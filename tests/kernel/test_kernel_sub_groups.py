@@ -133,6 +133,26 @@ def test_sub_groups_divide_each_group(
                 assert len(of_part) <= of_part[0, LARGEST]
 
 
+@pytest.mark.parametrize("local", [(24,), (20, 3), (3, 20), (4, 3, 2)])
+def test_the_order_of_work_items_in_sub_groups(local: tuple[int, ...]) -> None:
+    """SYCL leaves the order to the device. Intel's CPU driver, like a simulation, cuts lines along
+    the first dimension; CUDA and ``host:cpu`` count by the linear id."""
+    out = dp.zeros((int(np.prod(local)), 6), dtype="int64")
+    dp.call_kernel(ask, dp.NdRange(local, local), out)
+    found = out.asnumpy()
+    width = int(found[0, LARGEST])
+    linear = np.arange(len(found))
+    first, *rest = np.unravel_index(linear, local)
+    line = np.ravel_multi_index(rest[::-1], local[:0:-1]) if rest else 0
+    lines = line * -(-local[0] // width) + first // width, first % width
+    is_sycl = out.device.driver == "sycl"
+    expected = lines if is_sycl else (linear // width, linear % width)
+    np.testing.assert_array_equal(found[:, [GROUP, ID]].T, expected)
+    simulated = np.zeros_like(found)
+    dp.simulate(ask, dp.NdRange(local, local), simulated, sub_group_size=width)
+    np.testing.assert_array_equal(simulated[:, [GROUP, ID]].T, lines)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "float32", "float64"])
 def test_algorithms_of_sub_groups_for_all_types(dtype: str) -> None:
     compare(dtype, *SHAPES[0], dp.zeros(1).queue)
