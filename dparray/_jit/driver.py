@@ -8,10 +8,11 @@ regions. Everything else runs as in the uncompiled function.
 from __future__ import annotations
 
 import ast
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from dparray import config
 from dparray._array.ndarray import ndarray
@@ -42,16 +43,28 @@ from dparray._jit.source import (
     upward_exposed,
     used_names,
 )
-from dparray._jit.views import host_arguments, orders_of, result_of
+from dparray._jit.views import (
+    host_arguments,
+    orders_of,
+    result_of,
+    staged,
+    staged_nbytes,
+)
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
+from dparray._runtime import fallback
 from dparray._type_keys import code_of
 from dparray.exceptions import KernelCompileError
 from dparray.kernel_api import Range
 
 #: Up to this many elements of its arrays, a loop around ``prange`` loops is one native region.
 MAX_NEST_ELEMENTS = 1 << 18
+#: The most iterations of a loop that runs as one work-item. A GPU runs some millions a second, and
+#: copies to the host and back take some ten microseconds.
+MAX_TASK_ITERATIONS = 1 << 12
+#: The attributes of arrays that do not show the elements.
+_ABOUT_ARRAYS = frozenset({"shape", "size", "ndim", "dtype"})
 #: The name of ``dparray.special`` in drivers.
 _SPECIAL = "__special__"
 
@@ -86,6 +99,20 @@ class Driver:
             names[tree.name] = _for_driver(source.names[tree.name])
 
 
+class _Task(NamedTuple):
+    """A loop over elements as a kernel for one work-item.
+
+    Attributes:
+        kernel: the kernel. Results are in arrays of one element.
+        kinds: the types of variables.
+        has_loops: whether array statements became loops.
+    """
+
+    kernel: KernelFunction
+    kinds: dict[str, Any]
+    has_loops: bool
+
+
 class NativeRegion:
     """A loop over elements inside a driver.
 
@@ -110,7 +137,8 @@ class NativeRegion:
         self.outputs = outputs
         self.options = options
         self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
-        self._tasks: dict[Any, tuple[KernelFunction, dict[str, Any]]] = {}
+        self._tasks: dict[Any, _Task | None] = {}
+        self._written_by_types: dict[Any, set[str]] = {}
 
     def call(self, name: str) -> ast.stmt:
         """Return the statement that replaces the loop in the driver."""
@@ -123,7 +151,7 @@ class NativeRegion:
         return ast.fix_missing_locations(ast.copy_location(statement, self.node))
 
     def __call__(self, *values: Any) -> Any:
-        """Run the loop on the calling thread."""
+        """Run the loop on the calling thread, or as one work-item of a device."""
         for name, value in zip(self.inputs, values, strict=True):
             check_value(self.source, self.node, name, value)
         arrays = [
@@ -134,7 +162,7 @@ class NativeRegion:
         placement = common_placement(self.source.function.__name__, arrays) if arrays else None
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
         if placement is not None and not traits_of(placement.queue).shares_memory:
-            return self._run_task(types, values, placement.queue)
+            return self._run_elsewhere(types, values, placement.queue)
         host = host_arguments(values)
         found = self._compiled.get(tuple(types.values()))
         native, kinds = found or self._compile(types, orders_of(self.inputs, values))
@@ -160,13 +188,7 @@ class NativeRegion:
         if traits_of(queue).shares_memory or not has_arrays:
             self._compile(given, orders)
             return
-        kernel, kinds = self._task(given)
-        keys = [type_key(kind, orders.get(name, "C")) for name, kind in values.items()]
-        keys += [f"{code_of(kinds[name].dtype)}:1C" for name in self.outputs]
-        try:
-            kernel._compile("item:1", tuple(keys), queue)
-        except KernelCompileError as error:
-            raise about_loop(self, error) from None
+        self._task(given, orders, queue)
 
     def _compile(
         self, types: Mapping[str, Any], orders: Mapping[str, str]
@@ -190,60 +212,153 @@ class NativeRegion:
 
     # -- devices other than CPUs ----------------------------------------------------------------
 
-    def _task(self, types: Mapping[str, Any]) -> tuple[KernelFunction, dict[str, Any]]:
-        """Return the loop as a kernel for one work-item, with results in arrays of one element."""
-        found = self._tasks.get(tuple(types.values()))
-        if found is not None:
-            return found
+    def _task(
+        self, types: Mapping[str, Any], orders: Mapping[str, str], queue: Any
+    ) -> _Task | None:
+        """Return the loop as a kernel for one work-item, or ``None`` if only native code has it.
+
+        Raises:
+            KernelCompileError: neither compiles.
+        """
+        values = {name: kind for name, kind in types.items() if isinstance(kind, Value)}
+        keys = [type_key(kind, orders.get(name, "C")) for name, kind in values.items()]
+        key = (*types.values(), *keys)
+        if key not in self._tasks:
+            refusal: KernelCompileError | None = None
+            try:
+                self._tasks[key] = task = self._compiled_task(types, keys, queue)
+            except KernelCompileError as error:
+                task, refusal = None, error
+            if task is None:
+                try:
+                    self._compile(types, orders)
+                except KernelCompileError:
+                    if refusal is None:
+                        raise
+                    raise about_loop(self, refusal) from None
+                self._tasks[key] = None
+        return self._tasks[key]
+
+    def _compiled_task(
+        self, types: Mapping[str, Any], keys: Sequence[str], queue: Any
+    ) -> _Task | None:
+        """Return the loop as a kernel; ``None`` if it reads tuples or assigns other arrays."""
         definition = definition_of(self._name, self.inputs, [copied(self.node)])
         inferred = Inference(definition, types, self.source.names)
         kinds = inferred.variables
-        for name in self.outputs:
-            if not isinstance(kinds.get(name), Value) or kinds[name].ndim:
-                raise self.source.error(
-                    self.node,
-                    f"this loop over elements assigns {name!r}, which is not a number, so it "
-                    "can run on a CPU device only",
-                    "write the loop with dp.prange or as a kernel, or move the arrays to a CPU "
-                    "device",
-                )
-        for name, kind in types.items():
-            if isinstance(kind, Items):
-                raise self.source.error(
-                    self.node,
-                    f"this loop over elements reads {name!r}, which is a tuple or a list, so it "
-                    "can run on a CPU device only",
-                    "assign its items to variables before the loop, or use dp.prange",
-                )
+        if any(not _is_number(kinds.get(name)) for name in self.outputs):
+            return None
+        if any(isinstance(kind, Items) for kind in types.values()):
+            return None
         constants = {
             name: kind.value for name, kind in types.items() if not isinstance(kind, Value)
         }
         parameters = ["__item", *(name for name in types if name not in constants)]
         parameters += [f"__{name}_out" for name in self.outputs]
         stores = "\n".join(f"__{name}_out[0] = {name}" for name in self.outputs)
-        body, _ = scalarized(self.source, [self.node], inferred)
+        body, has_loops = scalarized(self.source, [self.node], inferred)
         casts, plain = Casts(inferred, for_kernel=True), PlainLoops(self.source)
         statements = [plain.visit(casts.visit(each)) for each in body] + ast.parse(stores).body
         kernel = kernel_of(self.source, self.line, parameters, [], statements, constants)
-        self._tasks[tuple(types.values())] = kernel, kinds
-        return kernel, kinds
+        outputs = [f"{code_of(kinds[name].dtype)}:1C" for name in self.outputs]
+        kernel._compile("item:1", (*keys, *outputs), queue)
+        return _Task(kernel, kinds, has_loops)
 
-    def _run_task(self, types: dict[str, Any], values: tuple[Any, ...], queue: Any) -> Any:
-        kernel, kinds = self._task(types)
+    def _run_elsewhere(self, types: dict[str, Any], values: tuple[Any, ...], queue: Any) -> Any:
+        """Run the loop for arrays of a device that is not a CPU.
+
+        A short loop is one work-item. Others run on the host, on copies of the arrays.
+        """
+        orders = orders_of(self.inputs, values)
+        task = self._task(types, orders, queue)
+        given = dict(zip(self.inputs, values, strict=True))
+        where = self.source.function.__name__, self.source.file, self.line
+        is_simulated = launcher.get() is not call_kernel
+        if task is not None and (is_simulated or self._is_short(given, task)):
+            fallback.is_sequential(queue, *where)
+            return self._run_task(task, types, values, queue)
+        native, kinds = self._compiled.get(tuple(types.values())) or self._compile(types, orders)
+        has_views = not all(_is_number(kinds.get(name)) for name in self.outputs)
+        fallback.is_sequential(queue, *where, staged_nbytes(values))
+        with staged(given, self._written(types), has_views) as (host, views):
+            result = native.run(tuple(host), queue)
+        return tuple(
+            result_of(item, kinds.get(name), queue, *views)
+            for name, item in zip(self.outputs, result or (), strict=True)
+        )
+
+    def _written(self, types: Mapping[str, Any]) -> set[str]:
+        """Return the variables through which the loop may write elements."""
+        key = tuple(types.values())
+        if key in self._written_by_types:
+            return self._written_by_types[key]
+        functions = local_functions(self.source, [self.node]).values()
+        definition = definition_of(self._name, self.inputs, [*functions, self.node])
+        inferred = Inference(definition, types, self.source.names)
+        only_read: set[int] = set()
+        for node in ast.walk(self.node):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                kind = inferred.of(node)
+                if isinstance(kind, Value) and not kind.ndim:
+                    only_read.add(id(node.value))
+            elif isinstance(node, ast.Attribute) and node.attr in _ABOUT_ARRAYS:
+                only_read.add(id(node.value))
+            elif isinstance(node, ast.Call) and inferred.called(node) == "len":
+                only_read |= set(map(id, node.args))
+        names = (each for each in ast.walk(definition) if isinstance(each, ast.Name))
+        written = {each.id for each in names if id(each) not in only_read}
+        return self._written_by_types.setdefault(key, written)
+
+    def _is_short(self, given: Mapping[str, Any], task: _Task) -> bool:
+        """Return whether a loop is known to have few iterations, with those of inner loops."""
+        known = {name: x for name, x in given.items() if name not in assigned_names([self.node])}
+        count = _iterations(self.node, {**self.source.names, **known})
+        if task.has_loops:
+            count *= max(x.size for x in given.values() if isinstance(x, ndarray))
+        return count <= MAX_TASK_ITERATIONS
+
+    def _run_task(
+        self, task: _Task, types: dict[str, Any], values: tuple[Any, ...], queue: Any
+    ) -> Any:
         library = sys.modules["dparray"]
         arguments = [
             value.asnumpy()[()] if isinstance(value, ndarray) and not value.ndim else value
             for value, kind in zip(values, types.values(), strict=True)
             if isinstance(kind, Value)
         ]
+        kinds = task.kinds
         results = [
             library.empty(1, dtype=kinds[name].dtype, sycl_queue=queue) for name in self.outputs
         ]
-        launcher.get()(kernel, Range(1), *arguments, *results)
+        launcher.get()(task.kernel, Range(1), *arguments, *results)
         return tuple(
             result.item() if kinds[name].is_weak else result[0]
             for name, result in zip(self.outputs, results, strict=True)
         )
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, Value) and not kind.ndim
+
+
+def _iterations(node: ast.AST, given: dict[str, Any]) -> float:
+    """Return the iterations of the innermost loops; infinity if they are not known before."""
+    inside = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt))
+    count = sum(_iterations(each, given) for each in inside)
+    if isinstance(node, ast.While):
+        return math.inf
+    return max(count, 1) * _count(node.iter, given) if isinstance(node, ast.For) else count
+
+
+def _count(iterated: ast.expr, given: dict[str, Any]) -> float:
+    """Return the number of items over which a loop iterates; infinity if it is not known."""
+    calls = [each.func for each in ast.walk(iterated) if isinstance(each, ast.Call)]
+    if any(not isinstance(each, ast.Name) or each.id not in ("range", "len") for each in calls):
+        return math.inf
+    try:
+        return len(eval(compile(ast.Expression(iterated), "", "eval"), given))
+    except Exception:  # It reads variables of the loop, or iterates over something else.
+        return math.inf
 
 
 class Nest(NativeRegion):

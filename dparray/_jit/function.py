@@ -24,6 +24,7 @@ from dparray._jit.casts import check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
 from dparray._jit.driver import (
     MAX_NEST_ELEMENTS,
+    MAX_TASK_ITERATIONS,
     Driver,
     NativeRegion,
     Nest,
@@ -286,8 +287,8 @@ class Plan:
             return self.driver
 
     def report_tasks(self, name: str) -> None:
-        """Apply the fallback policy to loops that run in one work-item of a device."""
-        if not self.in_cpu and self.driver is not None:
+        """Raise if the policy forbids the loops that run as one work-item or on the host."""
+        if config.fallback == "error" and not self.in_cpu and self.driver is not None:
             for region in self.driver.regions:
                 if isinstance(region, NativeRegion) and not isinstance(region, Nest):
                     fallback.is_sequential(self.queue, name, self.source.file, region.line)
@@ -586,7 +587,10 @@ class JitFunction:
                     f"native parallel region for at most {MAX_NEST_ELEMENTS:,} elements, otherwise:"
                 )
             if isinstance(region, NativeRegion) and not plan.in_cpu:
-                kind = "kernel of one work-item: loop over elements"
+                kind = (
+                    f"kernel of one work-item for at most {MAX_TASK_ITERATIONS:,} iterations, "
+                    "otherwise native code on the host: loop over elements"
+                )
             if isinstance(region, ParallelRegion):
                 kind = region.describe(plan.in_cpu, region.ran_as == "native")
             lines.append(f"  line {region.line}: {text}\n    {kind}")
@@ -682,8 +686,9 @@ def jit(function: Any = None, /, **options: Any) -> Any:
     The first call with arguments of new types compiles. Loops over :func:`prange` become kernels,
     or native code on the threads of a CPU device. Array statements are dparray operations, fused as
     usual. Loops over elements become native code that runs on the calling thread in the memory of a
-    CPU device. Small array functions are native code as a whole. The function runs on the queue of
-    its arrays.
+    CPU device. On other devices they run as one work-item if they are short, otherwise on the host,
+    as ``dp.config.fallback`` allows. Small array functions are native code as a whole. The function
+    runs on the queue of its arrays.
 
     Args:
         function: the function; omit it to get a decorator with options.

@@ -77,6 +77,25 @@ def remarks(loop: Any) -> Iterator[str]:
             )
 
 
+def contiguous_last(names: Sequence[str], body: Sequence[ast.stmt]) -> list[int]:
+    """Return the positions of loop variables, that of the one which steps along the last dimension
+    of most elements last.
+    """
+    found = [node for each in body for node in ast.walk(each) if isinstance(node, ast.Subscript)]
+    rows = {id(node.value) for node in found}  # ``x[i]`` in ``x[i][j]``
+    counts = [0] * len(names)
+    for node in found:
+        if id(node) not in rows:
+            entries, outer = _entries(node), node.value
+            while isinstance(outer, ast.Subscript):
+                entries, outer = _entries(outer) + entries, outer.value
+            for at, name in enumerate(names):
+                uses = [name in used_names(each) for each in entries]
+                counts[at] += uses[-1] - any(uses[:-1])
+    fastest = max(reversed(range(len(names))), key=counts.__getitem__)
+    return [at for at in range(len(names)) if at != fastest] + [fastest]
+
+
 def _called(source: Source, body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of the user's functions that a body calls."""
     for statement in body:

@@ -1,7 +1,7 @@
 """Parallel regions: ``prange`` loops as kernels.
 
-The body of a loop becomes a kernel whose work-items are the iterations. For reductions, a fixed
-number of work-items each run every n-th iteration and write a partial result.
+The body of a loop becomes a kernel whose work-items are the iterations. For reductions, at most as
+many work-items as fill the device each run every n-th iteration and write a partial result.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextvars import ContextVar
+from math import prod
 from operator import index
 from types import FunctionType, ModuleType
 from typing import Any, cast
@@ -36,7 +37,7 @@ from dparray._jit.inference import (
     is_default,
     type_of,
 )
-from dparray._jit.loop_forms import reason_for_kernel, remarks
+from dparray._jit.loop_forms import contiguous_last, reason_for_kernel, remarks
 from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
@@ -60,7 +61,8 @@ from dparray.device import queue_of
 from dparray.exceptions import KernelCompileError
 from dparray.kernel_api import Range
 
-#: The number of work-items that share the iterations of a loop with reductions.
+#: The most work-items that share the iterations of a loop with reductions on a CPU device, and of
+#: one whose partial results the host combines.
 _MAX_PARTIALS = 1024
 _FOLDS: dict[Any, tuple[str, np.ufunc]] = {
     ast.Add: ("sum", np.add), ast.Sub: ("sum", np.add), ast.Mult: ("prod", np.multiply),
@@ -94,6 +96,7 @@ class ParallelRegion:
     Attributes:
         node: the loop.
         loops: the collapsed loops, outermost first: variable, and the arguments of ``range``.
+        inner: the loops inside of these that are collapsed in kernels of other devices than CPUs.
         captured: the variables of the function that the body reads.
         reductions: the reduction variables of the loop.
     """
@@ -110,8 +113,14 @@ class ParallelRegion:
         bound = {name for name, _ in self.loops}
         found = find_reductions(source, body, bound)
         self.reductions = [Reduction(name, *each) for name, each in found.items()]
-        if self.reductions or any(fixed_update(body, name) for name, _ in self.loops[1:]):
-            del self.loops[1:]  # only the outer loop is divided
+        self.inner: list[tuple[str, list[ast.expr]]] = []
+        self.inner_body = body
+        is_fixed = any(fixed_update(body, name) for name, _ in self.loops[1:])
+        if self.reductions or is_fixed:
+            ends = [each for _, given in self.loops[1:] for each in given]
+            if not (is_fixed or any(used_names(end) & assigned_names(body) for end in ends)):
+                self.inner = self.loops[1:]
+            del self.loops[1:]  # native code divides only the outer loop
             body = node.body
         for name in found:
             put_first(body, name)
@@ -130,13 +139,15 @@ class ParallelRegion:
         bound = {name for name, _ in self.loops} | self.functions.keys()
         self.captured = sorted((upward_exposed([*self.functions.values(), *body]) - bound) & local)
         self.line = node.lineno
-        self.starts_at_0 = tuple(_is_plain(given) for _, given in self.loops)
+        self.starts_at_0 = tuple(_is_plain(given) for _, given in (*self.loops, *self.inner))
         self.device_code = next(
             (node for each in body for node in ast.walk(each) if _is_of_kernels(source, node)), None
         )
         self.reason_for_kernel = reason_for_kernel(self)
         if self.device_code is not None:
             self.reason_for_kernel = f"{ast.unparse(self.device_code)} is device code"
+        names = [name for name, _ in (*self.loops, *self.inner)]
+        self._by_lanes = contiguous_last(names, self.inner_body if self.inner else body)
         self._kernels: dict[Any, KernelFunction] = {}
         self._natives: dict[Any, Native | None] = {}
         self._by_displays: dict[tuple[str, ...], ParallelRegion] = {}
@@ -146,7 +157,8 @@ class ParallelRegion:
     def describe(self, in_cpu: bool, is_native: bool) -> str:
         """Return how the loop runs, for ``dp.explain``."""
         kind = "native parallel region" if is_native else "kernel"
-        kind += f" over {len(self.loops)} dimension{'s' * (len(self.loops) > 1)}"
+        count = len(self.loops) + (0 if in_cpu else len(self.inner))
+        kind += f" over {count} dimension{'s' * (count > 1)}"
         if self.reductions:
             kind += f", reduction of {', '.join(each.name for each in self.reductions)}"
         if is_native:
@@ -250,7 +262,7 @@ class ParallelRegion:
     def call(self, name: str) -> ast.stmt:
         """Return the statement that replaces the loop in the driver."""
         arguments: list[ast.expr] = []
-        for _, given in self.loops:
+        for _, given in (*self.loops, *self.inner):
             bounds = list(given)
             if len(bounds) == 1:
                 bounds.insert(0, ast.Constant(0))
@@ -267,7 +279,7 @@ class ParallelRegion:
 
     def __call__(self, *values: Any) -> Any:
         """Run the loop."""
-        count = 3 * len(self.loops)
+        count = 3 * len(self.starts_at_0)
         bounds = [range(*map(index, values[at : at + 3])) for at in range(0, count, 3)]
         given = dict(zip(self.captured, values[count:], strict=True))
         if not all(map(len, bounds)):
@@ -282,6 +294,7 @@ class ParallelRegion:
                 parts |= found[1]
         if displays:
             region = self._with_displays(tuple(displays), parts.keys())
+            count = 3 * len(region.starts_at_0)
             result = region(*values[:count], *(parts[name] for name in region.captured))
             self.ran_as = region.ran_as
             return result
@@ -338,14 +351,15 @@ class ParallelRegion:
             return
         try:
             kernel, arguments, accumulators = self._kernel_of(given, queue)
-            keys = ["i8" for plain in self.starts_at_0 if not plain for _ in range(2)]
+            axes = self._axes(queue)
+            keys = ["i8" for axis in axes if not self.starts_at_0[axis] for _ in range(2)]
             if reduced:
-                keys.append("i8")
+                keys += ["i8"] * len(axes)
                 keys += [f"{code_of(accumulators[name].dtype)}:1C" for name in accumulators]
             for name in arguments:
                 kind: Any = accumulators.get(name, given[name])
                 keys.append(type_key(kind, orders.get(name, "C")))
-            item = f"item:{1 if reduced else len(self.loops)}"
+            item = f"item:{1 if reduced else len(axes)}"
             kernel._compile(item, tuple(keys), queue)
         except KernelCompileError as error:
             self._instead_of_kernel(given, orders, queue, error)
@@ -432,17 +446,32 @@ class ParallelRegion:
             else:
                 raise KernelCompileError(f"{name} is neither an array nor a number")
         accumulators = self._accumulators(types)
-        key = (tuple(types.items()), tuple(accumulators[name].dtype for name in reduced))
+        axes = self._axes(queue)
+        dtypes = tuple(accumulators[name].dtype for name in reduced)
+        key = (tuple(types.items()), dtypes, *axes)
         kernel = self._kernels.get(key)
         if kernel is None:
-            body, has_loops = scalarized(self.source, self.body, self._inferred(types))
+            body = self.body if len(axes) == len(self.loops) else self.inner_body
+            body, has_loops = scalarized(self.source, body, self._inferred(types))
             if has_loops and traits_of(queue).shares_memory and launcher.get() is call_kernel:
                 raise KernelCompileError("its array statements are native code on a CPU device")
-            variables = {**types, **{name: WEAK_INT for name, _ in self.loops}}
+            loops = (*self.loops, *self.inner)
+            variables = {**types, **{loops[axis][0]: WEAK_INT for axis in axes}}
             inferred = Inference(definition_of("loop", [], body), variables, self.source.names)
             body = [Casts(inferred, for_kernel=True).visit(each) for each in body]
-            kernel = self._kernels[key] = self._kernel(body, constants, arguments, accumulators)
+            kernel = self._kernel(body, constants, arguments, accumulators, axes)
+            self._kernels[key] = kernel
         return kernel, arguments, accumulators
+
+    def _axes(self, queue: Any) -> list[int]:
+        """Return the loops of a kernel, by their position in the nest, in the order of dimensions.
+
+        On devices other than CPUs, neighboring work-items of the last dimension should read
+        neighboring elements. The simulator shows the iterations in the order of the source.
+        """
+        if traits_of(queue).shares_memory or launcher.get() is not call_kernel:
+            return [*range(len(self.loops))]
+        return self._by_lanes
 
     def _launch(
         self, bounds: list[range], given: dict[str, Any], types: dict[str, Any], queue: Any
@@ -460,25 +489,26 @@ class ParallelRegion:
             if name in accumulators:
                 value = accumulators[name].dtype.type(value)
             arguments.append(value)
-        space = tuple(map(len, bounds))
+        axes = self._axes(queue)
+        space = tuple(len(bounds[axis]) for axis in axes)
         launch = launcher.get()
         extra: list[Any] = []
         partials: list[Any] = []
         if self.reductions:
             library = sys.modules["dparray"]
-            total = space[0]
+            total, counts = prod(space), space[1:]
             # The simulator finds races only between iterations that are separate work-items.
-            space = (min(total, _MAX_PARTIALS) if launch is call_kernel else total,)
+            space = (min(total, self._most_partials(queue)) if launch is call_kernel else total,)
             partials = [
                 library.empty(space[0], dtype=accumulators[each.name].dtype, sycl_queue=queue)
                 for each in self.reductions
             ]
-            extra = [total, *partials]
+            extra = [total, *counts, *partials]
         lines = [
             number
-            for each, plain in zip(bounds, self.starts_at_0, strict=True)
-            if not plain
-            for number in (each.start, each.step)
+            for axis in sorted(axes)
+            if not self.starts_at_0[axis]
+            for number in (bounds[axis].start, bounds[axis].step)
         ]
         launch(kernel, Range(*space), *lines, *extra, *arguments)
         self.ran_as = "kernel"
@@ -486,6 +516,13 @@ class ParallelRegion:
             _combined(each, given[each.name], partial, accumulators[each.name])
             for each, partial in zip(self.reductions, partials, strict=True)
         )
+
+    def _most_partials(self, queue: Any) -> int:
+        """Return the most work-items of a loop with reductions; a GPU holds them at once."""
+        traits = traits_of(queue)
+        if traits.shares_memory or not all(_FOLDS[each.op][0] for each in self.reductions):
+            return _MAX_PARTIALS
+        return max(traits.units * traits.threads * traits.sub_group, _MAX_PARTIALS)
 
     def _accumulators(self, given: Mapping[str, Any]) -> dict[str, Value]:
         """Return the types of the reductions, as the uncompiled loop would leave them."""
@@ -510,23 +547,30 @@ class ParallelRegion:
         constants: dict[str, Any],
         arguments: list[str],
         types: dict[str, Value],
+        axes: list[int],
     ) -> KernelFunction:
         parameters = ["__item"]
         head: list[ast.stmt] = []
         reduced = [each.name for each in self.reductions]
-        positions = (
-            ["__at"] if reduced else [f"__item.get_id({axis})" for axis in range(len(self.loops))]
-        )
-        for axis, (variable, _) in enumerate(self.loops):
+        loops = (*self.loops, *self.inner)
+        positions = [f"__item.get_id({at})" for at in range(len(axes))]
+        counts = [f"__count{at}" for at in range(1, len(axes))]
+        if reduced:
+            positions = [" // ".join(["__at", *counts[at:]]) for at in range(len(axes))]
+            positions[1:] = [
+                f"{each} % {count}" for each, count in zip(positions[1:], counts, strict=True)
+            ]
+        for axis in sorted(axes):
+            variable, position = loops[axis][0], positions[axes.index(axis)]
             if self.starts_at_0[axis]:
-                head += ast.parse(f"{variable} = {positions[axis]}").body
+                head += ast.parse(f"{variable} = {position}").body
             else:
                 parameters += [f"__start{axis}", f"__step{axis}"]
-                text = f"{variable} = __start{axis} + {positions[axis]} * __step{axis}"
+                text = f"{variable} = __start{axis} + ({position}) * __step{axis}"
                 head += ast.parse(text).body
         body = [PlainLoops(self.source).visit(each) for each in body]
         if reduced:
-            parameters += ["__total", *(f"__partial_{name}" for name in reduced)]
+            parameters += ["__total", *counts, *(f"__partial_{name}" for name in reduced)]
             loop: Any = ast.parse("for __at in range(__item.get_id(0), __total, __width): pass")
             loop = loop.body[0]
             loop.body = head + body
@@ -603,7 +647,8 @@ class ParallelRegion:
                     f"{each.name!r} is a reduction, and the loop reads its memory by another name",
                     f"update a copy, {each.name} = {each.name}.copy(), and store it after the loop",
                 )
-        numbers = [number for each in bounds for number in (each.start, each.stop, each.step)]
+        given_bounds = bounds[: len(self.loops)]
+        numbers = [number for each in given_bounds for number in (each.start, each.stop, each.step)]
         values = native.run((*numbers, *host.values()), queue)
         self.ran_as = "native"
         arrays = [x for x in given.values() if isinstance(x, ndarray)]

@@ -5,7 +5,8 @@ The only module of :mod:`dparray._jit` that accesses the internals of arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager
 from itertools import combinations
 from typing import Any
 
@@ -69,14 +70,76 @@ def host_arguments(values: Iterable[Any]) -> list[Any]:
     return [*map(_host_argument, values)]
 
 
-def _host_argument(value: Any) -> Any:
+def _host_argument(value: Any, view_of: Callable[[ndarray], np.ndarray] = host_view) -> Any:
     if isinstance(value, ndarray):
-        view = host_view(value)
+        view = view_of(value)
         return view if view.ndim else view[()]
     if isinstance(value, tuple | list):
-        items = map(_host_argument, of_one_type(value))
+        items = [_host_argument(item, view_of) for item in of_one_type(value)]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value
+
+
+@contextmanager
+def staged(
+    given: Mapping[str, Any], written: Set[str], keeps_strides: bool
+) -> Iterator[tuple[list[Any], tuple[list[ndarray], list[np.ndarray]]]]:
+    """Yield the arguments of a region with arrays of a device copied to the host, these arrays,
+    and the copies.
+
+    Maps copy the elements, and at the end copy those back that may be written. Arrays whose
+    elements are between each other's are views of one map of all bytes.
+
+    Args:
+        given: the arguments, by name.
+        written: the names of those that the region may write.
+        keeps_strides: whether results may be views, so that copies need the arrays' strides.
+    """
+    may_change = {id(x) for name in written & given.keys() for x in _arrays_in(given[name])}
+    arrays = [x for value in given.values() for x in _arrays_in(value)]
+    views = {id(x): x.asnumpy() for x in arrays if not x.ndim}
+    with ExitStack() as maps:
+        for first, last, group in _groups({id(x): x for x in arrays if x.ndim}.values()):
+            changed = [x for x in group if id(x) in may_change and not is_read_only(x.block)]
+            mode = "rw" if changed else "r"
+            if last == first or not (keeps_strides or len(group) > 1):
+                views |= {id(x): maps.enter_context(x.map(mode)) for x in group}
+                continue
+            base = group[0].block
+            first -= first % max(x.itemsize for x in group)
+            whole = group[0]._view((last - first,), (1,), first - base.pointer, np.dtype(np.uint8))
+            memory = maps.enter_context(whole.map(mode))
+            for x in group:
+                at = x.block.pointer + x.offset - first
+                view = views[id(x)] = np.ndarray(x.shape, x.dtype, memory, at, x.strides)
+                if shows_elements_twice(x.shape, x.strides):
+                    view.flags.writeable = False
+        host = [_host_argument(value, lambda x: views[id(x)]) for value in given.values()]
+        yield host, (arrays, [views[id(x)] for x in arrays])
+
+
+def staged_nbytes(values: Iterable[Any]) -> int:
+    """Return the bytes of arrays among the arguments of a region."""
+    return sum({id(x): x.nbytes for value in values for x in _arrays_in(value)}.values())
+
+
+def _groups(arrays: Iterable[ndarray]) -> list[tuple[int, int, list[ndarray]]]:
+    """Return arrays with elements between each other's, with the range of their addresses."""
+    groups: list[tuple[int, int, list[ndarray]]] = []
+    spans = [(*host_maps.span_of_layout(materialize(x)), x) for x in arrays]
+    for first, last, x in sorted(spans, key=lambda each: each[:2]):
+        if groups and first < groups[-1][1]:
+            start, end, group = groups[-1]
+            groups[-1] = start, max(end, last), [*group, x]
+        else:
+            groups.append((first, last, [x]))
+    return groups
+
+
+def _arrays_in(value: Any) -> list[ndarray]:
+    if isinstance(value, tuple | list):
+        return [x for item in value for x in _arrays_in(item)]
+    return [value] if isinstance(value, ndarray) else []
 
 
 def orders_of(names: Sequence[str], values: Sequence[Any]) -> dict[str, str]:
@@ -98,6 +161,7 @@ def result_of(
     expected: Any,
     queue: Queue,
     arrays: Sequence[ndarray],
+    views: Sequence[np.ndarray] = (),
 ) -> Any:
     """Convert the result of a native region to that of the uncompiled function.
 
@@ -106,12 +170,13 @@ def result_of(
         expected: its inferred type.
         queue: the queue for new arrays.
         arrays: the arguments, whose memory a result may share.
+        views: their host arrays, if these are copies.
     """
     if type(value) is np.ndarray:
         # Numba's base object has a parent if the result shows an argument's memory.
         is_new = getattr(value.base, "parent", value) is None
-        for x in () if is_new else arrays:
-            view = host_view(x)
+        pairs = zip(arrays, views or map(host_view, arrays), strict=True)
+        for x, view in () if is_new else pairs:
             if value is view or _lies_in(value, view, x):
                 if _is_all_of(value, view):
                     return x
@@ -123,7 +188,8 @@ def result_of(
     if isinstance(value, tuple):
         kinds = expected.items if isinstance(expected, Items) else (None,) * len(value)
         items = [
-            result_of(item, kind, queue, arrays) for item, kind in zip(value, kinds, strict=True)
+            result_of(item, kind, queue, arrays, views)
+            for item, kind in zip(value, kinds, strict=True)
         ]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(expected, Value) and not expected.is_weak and not expected.ndim:

@@ -67,14 +67,15 @@ def _library_missing(queue: Any) -> str:
     return "" if traits.library or not traits.library_fix else f"{traits.library_fix}, "
 
 
-def is_sequential(queue: Any, function: str, file: str, line: int) -> None:
-    """Apply the policy to a loop that is about to run as one work-item of a device.
+def is_sequential(queue: Any, function: str, file: str, line: int, nbytes: int = 0) -> None:
+    """Apply the policy to a loop that is about to run as one work-item of a device, or on the host.
 
     Args:
         queue: of the device.
         function: the name of the compiled function.
         file: the file of the loop.
         line: the line of the loop.
+        nbytes: the bytes that are copied to the host for it; 0 for one work-item.
 
     Raises:
         FallbackError: the policy forbids it.
@@ -82,11 +83,16 @@ def is_sequential(queue: Any, function: str, file: str, line: int) -> None:
     policy = config.fallback
     if policy == "allow":
         return
+    device = describe_queue(queue)
+    how = f"as a single work-item on {device}"
+    if policy == "error":  # It is raised before the loop is reached, and its arrays are known.
+        how += ", or on the host if it is long"
+    elif nbytes:
+        how = f"on the host, for which {nbytes} bytes leave {device}"
     text = (
-        f"{function}, line {line}: this loop runs as a single work-item on "
-        f"{describe_queue(queue)}, because it is not a prange loop; write it with dp.prange if its "
-        'iterations are independent, move the arrays to a CPU device (x.to_device("cpu")), or '
-        'allow it: dp.config.override(fallback="allow")'
+        f"{function}, line {line}: this loop runs {how}, because it is not a prange loop; write it "
+        "with dp.prange if its iterations are independent, move the arrays to a CPU device "
+        '(x.to_device("cpu")), or allow it: dp.config.override(fallback="allow")'
     )
     if policy == "error":
         raise FallbackError(text)

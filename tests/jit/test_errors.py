@@ -157,8 +157,6 @@ CASES: list[tuple[Callable[..., Any], str, str, str]] = [
 
 # What differs where no loop runs on the host.
 ON_OTHER_DEVICES: dict[Callable[..., Any], tuple[str, str, str]] = {
-    formats: ("for i in range", "which is not a number", "write the loop with dp.prange"),
-    two_types: ("for i in range", "which is not a number", "write the loop with dp.prange"),
     float_index: ("x[i / 2]", "this one is float64", "int(...)"),
     reads_dictionary: ("SETTINGS", "a dict of the host", "a few constants"),
     imports: ("random.random()", "'random' is not defined", ""),
@@ -366,14 +364,3 @@ def test_signatures_methods_and_strings_are_refused_with_the_reason() -> None:
 
     with pytest.raises(dp.exceptions.KernelCompileError, match="NumPy dtype"):
         names(dp.ones(3))
-
-
-def test_a_tuple_in_a_loop_of_one_work_item_is_refused(pretend: Any) -> None:
-    @dp.jit
-    def cumulate(x: Any, weights: Any) -> None:
-        for i in range(1, x.shape[0]):
-            x[i] += x[i - 1] * weights[0]
-
-    pretend(shares_memory=False)
-    with pytest.raises(dp.KernelCompileError, match=r"reads 'weights', which is a tuple or a list"):
-        cumulate(dp.ones(4), (2.0, 3.0))
