@@ -38,6 +38,7 @@ from dparray._evaluate.evaluate import forget as forget_plans
 from dparray._evaluate.limits import force
 from dparray._graph.ops import OPS
 from dparray._runtime.event import Event
+from dparray.device import queue_of
 from dparray.memory import copies
 
 __all__ = [  # of the package
@@ -213,7 +214,7 @@ def forced(executor: str) -> AbstractContextManager[None]:
 
 def runs_loops_on_host() -> bool:
     """Return whether ``dp.jit`` runs loops over elements on the host, as on a CPU device."""
-    return traits_of(dp.Device("cpu").queue).shares_memory
+    return traits_of(queue_of(None)).shares_memory
 
 
 def forget_traits() -> None:

@@ -9,12 +9,10 @@ import subprocess
 import sys
 import warnings
 from collections import namedtuple
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-import dpctl
 import dpnp
 import numpy as np
 import pytest
@@ -27,24 +25,21 @@ from tests.support import runs_loops_on_host
 RNG = np.random.default_rng(36)
 
 
-def _queues() -> dict[str, Callable[[], dpctl.SyclQueue]]:
-    def part() -> dpctl.SyclQueue:
-        device = dpctl.SyclDevice("cpu")
-        if device.max_compute_units < 2:
-            pytest.skip("the device cannot be split in two")
-        return dpctl.SyclQueue(device.create_sub_devices(partition=1)[0])
-
-    return {
-        "cpu": lambda: dp.ones(1).sycl_queue,
-        "second": lambda: dpctl.SyclQueue(dpctl.SyclDevice("cpu")),
-        "in order": lambda: dpctl.SyclQueue(dpctl.SyclDevice("cpu"), property="in_order"),
-        "sub-device": part,
-    }
+def another_queue() -> Any:
+    """Return another queue of the default device."""
+    return dp.ones(1).device.new_queue().queue
 
 
-@pytest.fixture(params=list(_queues()))
-def queue(request: pytest.FixtureRequest) -> dpctl.SyclQueue:
-    return _queues()[request.param]()
+@pytest.fixture(params=["default", "second", "in order", "sub-device"])
+def queue(request: pytest.FixtureRequest) -> Any:
+    device = dp.ones(1).device
+    if request.param == "default":
+        return device.queue
+    if request.param != "sub-device":
+        return device.new_queue(in_order=request.param == "in order").queue
+    if device.traits.units < 2 or "partition" not in device.traits.aspects:
+        pytest.skip("the device cannot be split in two")
+    return device.create_sub_devices(partition=1)[0].queue
 
 
 def explains(function: Any, *arguments: Any, native: str, kernel: str) -> bool:
@@ -116,19 +111,19 @@ def softmax(x: Any) -> Any:
     return shifted / np.sum(shifted, axis=-1, keepdims=True)
 
 
-def test_pairwise(queue: dpctl.SyclQueue) -> None:
+def test_pairwise(queue: Any) -> None:
     x1, x2 = RNG.random((20, 3)), RNG.random((15, 3))
-    out = dp.empty((20, 15), sycl_queue=queue)
-    pairwise(dp.asarray(x1, sycl_queue=queue), dp.asarray(x2, sycl_queue=queue), out)
+    out = dp.empty((20, 15), device=queue)
+    pairwise(dp.asarray(x1, device=queue), dp.asarray(x2, device=queue), out)
     wanted = np.sqrt(((x1[:, None] - x2[None]) ** 2).sum(-1))
     np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-14)
 
 
 @pytest.mark.parametrize("size", [12, 400])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_stencil_step(queue: dpctl.SyclQueue, size: int, dtype: str) -> None:
+def test_a_stencil_step(queue: Any, size: int, dtype: str) -> None:
     host = RNG.random((size, size)).astype(dtype)
-    u = dp.asarray(host, sycl_queue=queue)
+    u = dp.asarray(host, device=queue)
     for _ in range(3):
         result = step(u, 0.1)
         step.py_func(host, 0.1)
@@ -137,16 +132,14 @@ def test_a_stencil_step(queue: dpctl.SyclQueue, size: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_loops_over_elements_run_in_the_memory_of_the_array(
-    queue: dpctl.SyclQueue, dtype: str
-) -> None:
+def test_loops_over_elements_run_in_the_memory_of_the_array(queue: Any, dtype: str) -> None:
     host = RNG.random((20, 20)).astype(dtype)
-    a = dp.asarray(host, sycl_queue=queue)
+    a = dp.asarray(host, device=queue)
     seidel(a, 3)
     seidel.py_func(host, 3)
     np.testing.assert_array_equal(a.asnumpy(), host)
     matrix = host @ host.T + 20 * np.eye(20, dtype=dtype)
-    a = dp.asarray(matrix, sycl_queue=queue)
+    a = dp.asarray(matrix, device=queue)
     cholesky(a)
     wanted = np.linalg.cholesky(matrix)
     np.testing.assert_allclose(np.tril(a.asnumpy()), wanted, rtol=1e-4, atol=1e-5)
@@ -161,9 +154,9 @@ def test_a_checksum_of_bytes_is_an_integer_of_python() -> None:
 
 
 @pytest.mark.parametrize("rows", [3, 3000])
-def test_array_code_gives_new_arrays(queue: dpctl.SyclQueue, rows: int) -> None:
+def test_array_code_gives_new_arrays(queue: Any, rows: int) -> None:
     x = RNG.random((rows, 10))
-    result = softmax(dp.asarray(x, sycl_queue=queue, usm_type="shared"))
+    result = softmax(dp.asarray(x, device=queue, usm_type="shared"))
     assert result.queue == queue
     assert result.usm_type == "shared"
     np.testing.assert_allclose(result.asnumpy(), softmax.py_func(x), rtol=1e-12)
@@ -258,7 +251,7 @@ def test_nested_prange_with_statements_between() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
 @pytest.mark.parametrize("size", [0, 1, 7, 5000])
-def test_reductions(queue: dpctl.SyclQueue, dtype: str, size: int) -> None:
+def test_reductions(queue: Any, dtype: str, size: int) -> None:
     @dp.jit
     def reduced(x: Any) -> Any:
         total = 10.0
@@ -274,7 +267,7 @@ def test_reductions(queue: dpctl.SyclQueue, dtype: str, size: int) -> None:
         return total, count, smallest, largest
 
     x = RNG.integers(0, 9, size).astype(dtype)
-    total, count, smallest, largest = reduced(dp.asarray(x, sycl_queue=queue))
+    total, count, smallest, largest = reduced(dp.asarray(x, device=queue))
     assert float(total) == 10 + 2 * x.astype(float).sum()
     assert int(count) == int((x > 3).sum())
     assert int(smallest) == int(x.min(initial=9) if size else 0)
@@ -453,11 +446,11 @@ def test_tuples_and_named_tuples() -> None:
 
 
 def test_arrays_created_inside_take_the_placement() -> None:
-    queue = dpctl.SyclQueue(dpctl.SyclDevice("cpu"))
+    queue = another_queue()
 
     @dp.jit
     def made(n: int) -> Any:
-        return dp.zeros(n, dtype="int32", usm_type="shared", sycl_queue=queue)
+        return dp.zeros(n, dtype="int32", usm_type="shared", device=queue)
 
     @dp.jit
     def like(x: Any) -> Any:
@@ -470,7 +463,7 @@ def test_arrays_created_inside_take_the_placement() -> None:
     assert found.dtype == "int32"
     assert found.usm_type == "shared"
     assert found.queue == queue
-    found = like(dp.ones(5, usm_type="host", sycl_queue=queue))
+    found = like(dp.ones(5, usm_type="host", device=queue))
     assert found.dtype == "float32"
     assert found.usm_type == ("host" if runs_loops_on_host() else "device")
     assert found.queue == queue
@@ -557,7 +550,7 @@ def test_writing_a_broadcast_array_is_refused() -> None:
 
 
 def test_arrays_on_two_queues_are_refused_by_name() -> None:
-    other = dp.ones(3, sycl_queue=dpctl.SyclQueue(dpctl.SyclDevice("cpu")))
+    other = dp.ones(3, device=another_queue())
     with pytest.raises(dp.ExecutionPlacementError, match=r"x1.*\n.*x2"):
         pairwise(dp.ones((2, 2)), other, other)
 
@@ -734,12 +727,12 @@ def test_each_kind_of_device_has_its_own_plan(given: str, monkeypatch: Any, pret
         for i in range(1, x.shape[0]):
             y[i] += x[i - 1]
 
-    on_cpu, elsewhere = dpctl.SyclQueue("cpu"), dpctl.SyclQueue("cpu")
+    on_cpu, elsewhere = another_queue(), another_queue()
     pretend(lambda queue: queue != on_cpu, shares_memory=False)
     pretend(lambda queue: queue == on_cpu, shares_memory=True)
     monkeypatch.setattr("dparray._runtime.fallback._told", set())
     for queue in (on_cpu, elsewhere, on_cpu):
-        x = dp.ones(3, sycl_queue=queue)
+        x = dp.ones(3, device=queue)
         others = {"array": (x,), "tuple": ((x,),), "dtype": (np.float32,), "default": ()}
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
