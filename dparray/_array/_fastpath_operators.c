@@ -120,12 +120,52 @@ static int are_small(struct operation *op, PyObject *x, PyObject *y, PyObject **
     return *size <= most;
 }
 
+/* A number as a NumPy scalar, a Python number as it is; NULL of an array with elements. */
+static PyObject *number_of(PyObject *x)
+{
+    if (Py_TYPE(x) != &PyArray_Type)
+        return Py_NewRef(x);
+    if (PyArray_NDIM(AS_ARRAY(x)) || PyArray_TYPE(AS_ARRAY(x)) > NPY_CDOUBLE)
+        return NULL;
+    return PyArray_ToScalar(PyArray_DATA(AS_ARRAY(x)), AS_ARRAY(x));
+}
+
+/* An operator of numbers: those of NumPy's scalars compute the same in a fifth of the time of its
+ * ufuncs. NULL without an exception where the ufunc is to do it. */
+static PyObject *of_numbers(struct operation *op, PyObject *owner, PyObject *a, PyObject *b)
+{
+    static PyObject *(*const operators[])(PyObject *, PyObject *) = {
+        PyNumber_Add, PyNumber_Subtract, PyNumber_Multiply, PyNumber_TrueDivide,
+        PyNumber_FloorDivide, PyNumber_Remainder, PyNumber_And, PyNumber_Or, PyNumber_Xor,
+        PyNumber_Lshift, PyNumber_Rshift,
+    };
+    static const int comparisons[] = {Py_LT, Py_LE, Py_GT, Py_GE, Py_EQ, Py_NE};
+    Py_ssize_t at = op - operations;
+    if (at >= OF_NEGATIVE || is_tracing || Py_TYPE(op->compute) != Py_TYPE(numpy_square))
+        return NULL;
+    PyObject *x = number_of(a), *y = x ? number_of(b) : NULL, *result = NULL;
+    if (y && enter()) {
+        result = at < OF_LESS ? operators[at](x, y)
+                              : PyObject_RichCompare(x, y, comparisons[at - OF_LESS]);
+        leave(result != NULL);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    if (!result)
+        is_fallback_error();
+    else if (!PyArray_CheckScalar(result))
+        Py_CLEAR(result);
+    return result ? make_of(owner, result) : NULL;
+}
+
 /* The operation, computed by NumPy; `b` is NULL for one operand. NULL without an exception where
  * the general way is to do it. */
 static PyObject *compute_now(struct operation *op, PyObject *owner, PyObject *a, PyObject *b,
                              npy_intp size)
 {
-    PyObject *result = size > heap_elements ? in_pool(op, owner, a, b) : NULL;
+    PyObject *result = size > heap_elements ? in_pool(op, owner, a, b)
+                       : size == 1 && b     ? of_numbers(op, owner, a, b)
+                                            : NULL;
     if (result || PyErr_Occurred())
         return result;
     result = silently(owner, op->compute, a, b, NULL);

@@ -50,7 +50,7 @@ BUDGETS = {
     "codegen": 3_360,
     "compiler": 23_210,
     "evaluate": 8_070,
-    "array": 6_810,
+    "array": 6_850,
     "kernels": 4_720,
     "functions": 32_752,
     "compiled": 6_887,
