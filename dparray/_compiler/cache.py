@@ -43,10 +43,12 @@ _MAGIC = b"dparray kernel 2\n"
 _SUFFIX = ".kernel"
 #: The suffix of native regions, which ``dp.jit`` compiles.
 REGION = ".region"
+#: The suffix of digests of dparray's own files, which are no compiled code and not counted as such.
+DIGEST = ".digest"
 _TEMPORARY = ".part"
 _KEY = re.compile(r"[0-9a-f]{64}")
 # The only files that are ever removed.
-_ENTRY_NAME = re.compile(rf"{_KEY.pattern}(?:{re.escape(_SUFFIX)}|{re.escape(REGION)})")
+_ENTRY_NAME = re.compile(rf"{_KEY.pattern}\.(?:kernel|region|digest)")
 _TEMPORARY_NAME = re.compile(rf"(?:{_KEY.pattern}|{_SECRET})\.\w+" + re.escape(_TEMPORARY))
 _SECRET_SIZE = _DIGEST_SIZE = 32
 # No entry comes near this size; a larger file is not an entry.
@@ -155,6 +157,14 @@ def folder() -> Path:
 
 def load(key: str, suffix: str = _SUFFIX) -> bytes | None:
     """Return the bytes saved under ``key``, or ``None``; a damaged entry is removed."""
+    payload = _loaded(key, suffix)
+    if suffix != DIGEST:
+        _state.misses += payload is None
+        _state.hits += payload is not None
+    return payload
+
+
+def _loaded(key: str, suffix: str) -> bytes | None:
     try:
         directory = folder()
         path = directory / (key + suffix)
@@ -162,19 +172,15 @@ def load(key: str, suffix: str = _SUFFIX) -> bytes | None:
         text = _read(path)
         secret = _read(directory / _SECRET, private=True)
     except _Refused as error:
-        _state.misses += 1
         _warn_refused(error)
         return None
     except OSError:  # A failure is reported again when the entry is saved.
-        _state.misses += 1
         return None
     payload = _checked(text, key, secret)
     if payload is None:
-        _state.misses += 1
         with contextlib.suppress(OSError):
             path.unlink()
         return None
-    _state.hits += 1
     with contextlib.suppress(OSError):
         if not 0 <= time.time() - path.stat().st_mtime <= _TOUCH_SECONDS:
             os.utime(path)
@@ -247,7 +253,8 @@ def save(key: str, payload: bytes, suffix: str = _SUFFIX) -> None:
     Args:
         key: a SHA-256 in hexadecimal.
         payload: any bytes.
-        suffix: the end of the file's name, which tells kernels from native regions.
+        suffix: the end of the file's name, which tells kernels from native regions. A failure to
+            save a digest is silent: nothing is compiled again because of it.
     """
     if not _state.writes:
         return
@@ -265,17 +272,19 @@ def save(key: str, payload: bytes, suffix: str = _SUFFIX) -> None:
         temporary = _written(directory, key, text)
         os.replace(temporary, directory / (key + suffix))
     except OSError as error:
-        # A directory with the name of one entry does not prevent others from being written.
-        _state.writes = isinstance(error, IsADirectoryError)
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+        if suffix == DIGEST:
+            return
+        # A directory with the name of one entry does not prevent others from being written.
+        _state.writes = isinstance(error, IsADirectoryError)
         if isinstance(error, _Refused):
             _warn_refused(error)
         else:
             _warn(f"cannot be written ({error})")
         return
-    _state.saves += 1
+    _state.saves += suffix != DIGEST
     unchecked = _state.unchecked
     if unchecked is None or unchecked + len(text) > _state.limit // 16 or _is_sampled(key):
         _state.unchecked = 0
@@ -384,6 +393,7 @@ def stats() -> Stats:
     """Return the size of the cache, and its use by this process."""
     base = base_directory()
     found = _own_files(base / _FOLDER, _ENTRY_NAME) if base else []
+    found = [each for each in found if each[2].suffix != DIGEST]
     regions = [size for _, size, path in found if path.suffix == REGION]
     return Stats(
         base,
@@ -421,7 +431,7 @@ def clear() -> int:
     for _, _, path in _own_files(directory, _ENTRY_NAME):
         with contextlib.suppress(OSError):
             path.unlink()
-            removed += 1
+            removed += path.suffix != DIGEST
     for _, _, leftover in _own_files(directory, _TEMPORARY_NAME):
         with contextlib.suppress(OSError):
             leftover.unlink()

@@ -19,6 +19,7 @@ import hashlib
 import importlib
 import os
 import sys
+import time
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,12 +28,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._codegen.elementwise import TEXT
+from dparray._compiler import cache
 from dparray._compiler.constants import plain
 from dparray._compiler.targets import FOLDERS
 from dparray._driver.interface import Target
 
 _FORMAT = 1
 _WHOLE_FILE = 1 << 20  # bytes, more than any file of dparray
+_SETTLED_SECONDS = 2.0  # more than the resolution of the times of any file system
 # Members are identified by name; the versions are in the key.
 _KNOWN_PACKAGES = frozenset({"dpctl", "dpnp", "math", "numba", "numpy"})
 _NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
@@ -104,11 +107,9 @@ def stored_text_key(
 @functools.lru_cache(maxsize=1)
 def store_files() -> str:
     """Return a digest of dparray's files that determine the effect of bundled kernels."""
-    ours = hashlib.sha256(_our_files("spirv64").encode())
-    others = _DEVICE_CODE.rglob("*.py"), _KERNEL_API.rglob("*.py"), (_FOLDER / "ptx").glob("*.py")
-    for file in sorted(file for files in others for file in files):
-        ours.update(file.read_bytes())
-    return ours.hexdigest()
+    others = map(_files_below, (str(_DEVICE_CODE), str(_KERNEL_API), str(_FOLDER / "ptx")))
+    files = sorted(file for files in others for file in files)
+    return _digest_of(files, _our_files("spirv64").encode())
 
 
 @functools.lru_cache(maxsize=1)
@@ -141,16 +142,37 @@ def _our_files(target: str) -> str:
     """Return a digest of the files that determine a target's kernels: no other back end's."""
     others = tuple(f"{_FOLDER}/{folder}/" for name, folder in FOLDERS.items() if name != target)
     files = [file for file in _files_below(str(_FOLDER)) if not file.startswith(others)]
-    ours = hashlib.sha256()
-    # The first launch of a process waits for this, so it avoids the layers of `open`.
-    for file in (*sorted(files), str(_INTRINSICS)):
-        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    return _digest_of([*sorted(files), str(_INTRINSICS)])
+
+
+def _digest_of(files: Sequence[str], start: bytes = b"") -> str:
+    """Return a digest of ``start`` and the content of files.
+
+    The first launch of a process waits for this, so the digest is kept in the disk cache under a
+    description of the files: each of their changes sets a new time of change.
+    """
+    states = [os.stat(file) for file in files]
+    described = [
+        (file, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns)
+        for file, each in zip(files, states, strict=True)
+    ]
+    key = hashlib.sha256(repr((start, described)).encode()).hexdigest()
+    known = cache.load(key, cache.DIGEST)
+    if known is not None:
+        return known.decode()
+    ours = hashlib.sha256(start)
+    for file in files:
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)  # without the layers of `open`
         try:
             while part := os.read(handle, _WHOLE_FILE):
                 ours.update(part)
         finally:
             os.close(handle)
-    return ours.hexdigest()
+    found = ours.hexdigest()
+    # A second change within the resolution of file times, or while this reads, would be missed.
+    if time.time() - max(each.st_ctime for each in states) > _SETTLED_SECONDS:
+        cache.save(key, found.encode(), cache.DIGEST)
+    return found
 
 
 @functools.lru_cache(maxsize=1)

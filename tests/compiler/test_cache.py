@@ -54,6 +54,25 @@ def test_saved_arrays_are_loaded(place: Path) -> None:
     assert stats.directory == place
 
 
+def test_digests_are_not_counted_as_kernels(place: Path) -> None:
+    assert cache.load(key(1), cache.DIGEST) is None
+    cache.save(key(1), b"digest", cache.DIGEST)
+    assert cache.load(key(1), cache.DIGEST) == b"digest"
+    assert cache.stats()[1:3] == (0, 0)
+    assert cache.stats()[4:] == (0,) * 5
+    assert cache.clear() == 0
+    assert cache.load(key(1), cache.DIGEST) is None
+
+
+def test_a_digest_that_cannot_be_saved_changes_nothing(place: Path) -> None:
+    place.parent.joinpath("cache").write_text("a file where the folder would be")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cache.save(key(1), b"digest", cache.DIGEST)
+    with pytest.warns(RuntimeWarning, match="cannot be written"):
+        cache.save(key(1), b"kernel")
+
+
 def test_an_empty_payload_is_not_a_miss(place: Path) -> None:
     cache.save(key(1), b"")
     assert cache.load(key(1)) == b""

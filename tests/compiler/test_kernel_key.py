@@ -293,3 +293,51 @@ def test_the_key_is_the_same_in_every_process() -> None:
         keys.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
     assert len(keys) == 1
     assert keys != {b"None\n"}
+
+
+def test_files_are_read_again_only_if_one_of_them_has_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(_kernel_key, "_SETTLED_SECONDS", -1.0)  # The files may be new.
+    files = [tmp_path / name for name in ("a.py", "b.py", "c.py")]
+    for file in files:
+        file.write_text(f"NAME = {file.name!r}\n")
+    opened: list[str] = []
+    whole = os.open
+
+    def recorded(path: Any, *arguments: Any) -> int:
+        opened.append(str(path))
+        return whole(path, *arguments)
+
+    monkeypatch.setattr(os, "open", recorded)
+
+    def digest_of(*some: Path) -> tuple[str, list[str]]:
+        opened.clear()
+        digest = _kernel_key._digest_of(list(map(str, some)))
+        return digest, [Path(path).name for path in opened if path.endswith(".py")]
+
+    first, read = digest_of(*files[:2])
+    assert read == ["a.py", "b.py"]
+    assert digest_of(*files[:2]) == (first, [])
+    other, _ = digest_of(files[0], files[2])
+    # An edit that keeps the size and restores the time of modification.
+    before = files[1].stat()
+    files[1].write_text("NAME = 'B.py'\n")
+    os.utime(files[1], ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert files[1].stat().st_size == before.st_size
+    second, read = digest_of(*files[:2])
+    assert second != first
+    assert read == ["a.py", "b.py"]
+    assert digest_of(files[0], files[2]) == (other, [])
+
+
+def test_digests_of_files_changed_just_now_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "cache"))
+    file = tmp_path / "a.py"
+    file.write_text("A = 1\n")
+    digest = _kernel_key._digest_of([str(file)])
+    assert digest == _kernel_key._digest_of([str(file)])
+    assert not list(tmp_path.rglob("*.digest"))
