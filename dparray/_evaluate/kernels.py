@@ -155,6 +155,8 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
     ):
         entry.is_asked_for = "compiler"
         background.ask(partial(make_ready, launch, queue, True, _hooks.caller()))
+    elif is_first and limits.is_worth_asking(gain):
+        return _now(launch, False, queue)  # Loading takes less than the host loses.
     elif is_first and gain > 0 and limits.is_worth_loading(launch.size):
         entry.is_asked_for = "disk"
         background.ask(partial(make_ready, launch, queue, False, _hooks.caller()))

@@ -80,6 +80,27 @@ def test_work_that_pays_for_the_wait_waits() -> None:
         assert dp.explain((x + 2) * (x - 3)).tier == "fused"
 
 
+def test_a_kernel_on_disk_computes_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a call gains does not pay for compiling, but for reading a file."""
+    monkeypatch.setattr(background, "ask", lambda work: None)
+    x = dp.ones(300_001)
+
+    def compute() -> int:
+        with launched() as kernels:
+            dp.eval((x * 5 - 1) / (x + 9))
+        return len(kernels)
+
+    with dp.config.override(cost_model={"launch": 1e-9, "compile": 2e-3}, background_compile=True):
+        evaluate.forget()
+        with limits.force("fused"):
+            assert compute() == 1
+        evaluate.forget()
+        assert compute() == 1
+        with dp.config.override(fused_tier=False):
+            evaluate.forget()
+            assert compute() == 0
+
+
 def test_the_kernels_can_be_switched_off() -> None:
     evaluate.forget()
     x = dp.ones(200_000)

@@ -49,7 +49,7 @@ BUDGETS = {
     "graph": 2_171,
     "codegen": 3_360,
     "compiler": 23_210,
-    "evaluate": 8_070,
+    "evaluate": 8_072,
     "array": 6_850,
     "kernels": 4_720,
     "functions": 32_752,
