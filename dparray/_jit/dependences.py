@@ -24,7 +24,7 @@ def find_reductions(
     """
     found = {}
     for name in sorted((upward_exposed(body) & assigned_names(body)) - variables):
-        uses = [use for statement in body for use in _uses(statement, name)]
+        uses = [use for statement in body for use in uses_of(statement, name)]
         updates = [(node, op) for node, op in uses if op is not None]
         others = [node for node, op in uses if op is None]
         operators = [op for _, op in updates]
@@ -61,14 +61,14 @@ def put_first(body: list[ast.stmt], name: str) -> None:
             node.args.reverse()
 
 
-def _uses(node: ast.AST, name: str) -> Iterator[tuple[Any, Any]]:
+def uses_of(node: ast.AST, name: str) -> Iterator[tuple[Any, Any]]:
     """Yield the updates of a variable, each with its operator, and other places of its name."""
     op = _update(node, name)[0] or _guarded_update(node, name)
     if op is not None or _is(node, name):
         yield node, op
     else:
         for child in ast.iter_child_nodes(node):
-            yield from _uses(child, name)
+            yield from uses_of(child, name)
 
 
 def _is(node: ast.AST, name: str) -> bool:

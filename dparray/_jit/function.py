@@ -40,6 +40,7 @@ from dparray._jit.inference import (
     Value,
     type_of,
 )
+from dparray._jit.loop_forms import other_loops, remarks
 from dparray._jit.native import (
     Native,
     has_placement,
@@ -572,7 +573,10 @@ class JitFunction:
             lines.append(f"  whole function: {kind}{where} ({plan.reason})")
             for loop in plan.code.loops:
                 text = source.lines[loop.line - source.first_line].strip()
-                lines.append(f"  line {loop.line}: {text}\n    {loop.describe(True, True)}")
+                form = loop.describe(True, True, plan.types)
+                lines.append(f"  line {loop.line}: {text}\n    {form}")
+            loops = list(other_loops(source, source.definition.body))
+            lines += [f"  {each}" for each in remarks(source, loops, plan.types)]
             return "\n".join(lines)
         lines.append(f"  driver in Python, array statements by dparray ({plan.reason})")
         if plan.refusal is not None:
@@ -592,7 +596,9 @@ class JitFunction:
                     "otherwise native code on the host: loop over elements"
                 )
             if isinstance(region, ParallelRegion):
-                kind = region.describe(plan.in_cpu, region.ran_as == "native")
+                kind = region.describe(plan.in_cpu, region.ran_as == "native", plan.types)
+            elif plan.in_cpu and not isinstance(region, Nest):
+                kind = "\n    ".join([kind, *remarks(source, [region.node], plan.types)])
             lines.append(f"  line {region.line}: {text}\n    {kind}")
         return "\n".join(lines)
 

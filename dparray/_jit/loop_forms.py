@@ -7,11 +7,13 @@ vectors. Native code runs them one after the other, and its innermost loop is ve
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from dparray._jit.source import Source, assigned_names, source_of, used_names
+from dparray._jit.dependences import uses_of
+from dparray._jit.inference import Inference, Value, constant
+from dparray._jit.source import Source, assigned_names, source_of, upward_exposed, used_names
 from dparray.exceptions import KernelCompileError
 
 #: Functions of numbers that take so long that it pays to compute vectors of them.
@@ -57,24 +59,184 @@ def reason_for_kernel(loop: Any) -> str:
     return "neighboring iterations share what its inner loops read, or read neighboring elements"
 
 
-def remarks(loop: Any) -> Iterator[str]:
-    """Yield why native code of a loop is not vectorized, each with what to write instead."""
-    depth = _depth(loop.body)
-    for each in _accesses(loop.body, depth):
-        target = each.inner.target if isinstance(each.inner, ast.For) else ast.Tuple([])
-        if used_names(ast.Tuple(_entries(each.node)[:-1])) & assigned_names(target):
+def other_loops(source: Source, body: Any) -> Iterator[ast.For | ast.While]:
+    """Yield the outermost loops that are not ``prange`` loops, and have none inside."""
+    for statement in body:
+        if source.is_prange(statement):
+            continue
+        is_loop = isinstance(statement, ast.For | ast.While)
+        if is_loop and not any(map(source.is_prange, ast.walk(statement))):
+            yield statement
+        else:
+            yield from other_loops(source, _inner(statement))
+
+
+def remarks(
+    source: Source, body: Sequence[ast.stmt], types: Inference, reduced: Set[str] = frozenset()
+) -> Iterator[str]:
+    """Yield why native code of innermost loops is not vectorized, with what to write instead.
+
+    Args:
+        source: the function.
+        body: statements with loops; without a loop, the body of a ``prange`` loop.
+        types: the types of the function.
+        reduced: the reduction variables of a ``prange`` loop around the statements.
+    """
+    inner = [each for each in _loops(body) if not _depth(each.body)]
+    found = [each for loop in inner for each in _obstacles(source, loop, types, reduced)]
+    if not inner:
+        found = list(_costs(source, body, types))
+    for node, problem in dict.fromkeys((each.lineno, text) for each, text in found):
+        yield f"line {node}: {problem}"
+
+
+def _obstacles(
+    source: Source, loop: ast.For | ast.While, types: Inference, reduced: Set[str]
+) -> Iterator[tuple[Any, str]]:
+    """Yield the statements of an innermost loop that keep it from being vectorized, and why."""
+    jump = next((each for each in _innermost(loop.body, 0) if isinstance(each, ast.Break)), None)
+    if isinstance(loop, ast.While) or jump is not None:
+        yield (
+            jump or loop,
+            "the loop ends at a value that it computes, so that its iterations run in order; if "
+            "the number of iterations has a limit, let range count to it, and keep the results by "
+            "a condition: x = new if is_active else x",
+        )
+        return
+    targets = assigned_names(loop.target)
+    for access in _accesses([loop], 1):
+        text = ast.unparse(access.node)
+        if used_names(ast.Tuple(_entries(access.node)[:-1])) & targets:
             yield (
-                f"line {each.node.lineno}: {ast.unparse(each.node)} steps over rows in the "
-                "innermost loop; let that loop run over the last index"
+                access.node,
+                f"{text} steps over rows in the innermost loop; let that loop run over the last "
+                "index",
             )
-    for statement in _innermost(loop.body, depth) if depth else ():
-        is_sum = isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name)
-        names = {each.name for each in loop.reductions}
-        if is_sum and statement.target.id not in names:
+    for name in sorted(upward_exposed(loop.body) & assigned_names(loop.body) - targets - reduced):
+        used = [use for each in loop.body for use in uses_of(each, name)]
+        reads = [node for node, op in used if op is None and isinstance(node.ctx, ast.Load)]
+        if reads:
             yield (
-                f"line {statement.lineno}: {ast.unparse(statement)} adds in order, one element "
-                "after the other, if these are floats; dp.jit(fastmath=True) allows any order"
+                reads[0],
+                f"{name} carries a value to the next iteration, so that they run in order; compute "
+                f"what does not need {name} in a loop of its own",
             )
+        elif used[0][1] in (ast.Add, ast.Mult) and not _is_integer(
+            types.of(ast.Name(name, ast.Load()))
+        ):
+            yield (
+                used[0][0],
+                f"{ast.unparse(used[0][0])} adds in order, one element after the other, if these "
+                "are floats; dp.jit(fastmath=True) allows any order",
+            )
+    for store, load in _carried(loop, targets):
+        yield (
+            load,
+            f"{ast.unparse(load)} may be the {ast.unparse(store)} of an earlier iteration, so that "
+            "they run in order; use dp.cumulative_sum or dp.cumulative_prod if that is all, or "
+            f"compute what does not need {ast.unparse(load)} in a loop of its own",
+        )
+    yield from _costs(source, loop.body, types)
+
+
+def _carried(loop: ast.For, targets: set[str]) -> Iterator[tuple[ast.Subscript, ast.Subscript]]:
+    """Yield the elements that a loop writes, each with one that a later iteration reads there."""
+    nodes = [node for each in loop.body for node in ast.walk(each) if _is_element(node)]
+    elements = [each for each in nodes if isinstance(each, ast.Subscript) and not _is_slice(each)]
+    last = loop.iter.args[-1] if isinstance(loop.iter, ast.Call) and loop.iter.args[2:] else None
+    is_reverse = last is not None and ast.unparse(last).startswith("-")
+    for store in elements:
+        for load in elements:
+            if not isinstance(store.ctx, ast.Store) or not isinstance(load.ctx, ast.Load):
+                continue
+            pairs = list(zip(_entries(store), _entries(load), strict=False))
+            moving = [each for each in pairs if used_names(ast.Tuple(list(each))) & targets]
+            others = [each for each in pairs if each not in moving]
+            is_same = ast.unparse(store.value) == ast.unparse(load.value) and len(moving) == 1
+            if not is_same or any(ast.unparse(a) != ast.unparse(b) for a, b in others):
+                continue
+            at, read = (_offset(each, targets) for each in moving[0])
+            if at is None or read is None:
+                continue
+            if (read > at) if is_reverse else (read < at):
+                yield store, load
+
+
+def _offset(index: ast.expr, targets: set[str]) -> int | None:
+    """Return the number that an index adds to a loop variable, if it is such a sum."""
+    if isinstance(index, ast.Name):
+        return 0 if index.id in targets else None
+    if isinstance(index, ast.BinOp) and isinstance(index.op, ast.Add | ast.Sub):
+        number = constant(index.right)
+        is_plain = isinstance(index.left, ast.Name) and index.left.id in targets
+        if is_plain and type(number) is int:
+            return number if isinstance(index.op, ast.Add) else -number
+    return None
+
+
+def _costs(source: Source, body: Sequence[ast.stmt], types: Inference) -> Iterator[tuple[Any, str]]:
+    """Yield the expressions of an innermost loop that vectors cannot compute, and why."""
+    chosen = _dependent(body, "")
+    for node in (node for each in body for node in ast.walk(each)):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            entries = ast.Tuple(_entries(node))
+            if any(map(_is_element, ast.walk(entries))) or used_names(entries) & chosen:
+                yield (
+                    node,
+                    f"{ast.unparse(node)} is stored at an index that was read, one element after "
+                    "the other; loop over the elements that are written and read the others by "
+                    "index, or use dp.bincount or dp.add.at",
+                )
+        elif isinstance(node, ast.Call) and (function := _users(source, node)) is not None:
+            if _stays_a_call(source, function):
+                yield (
+                    node,
+                    f"{ast.unparse(node.func)} has a loop or calls itself, so that the call stays; "
+                    "write what it does without either, or let its own loop run over neighbors",
+                )
+        elif isinstance(node, ast.BinOp):
+            kinds = [types.of(each) for each in (node.left, node.right)]
+            sizes = {each.dtype.itemsize: each.dtype for each in kinds if _is_sized(each)}
+            if len(sizes) > 1:
+                narrow, wide = sizes[min(sizes)], sizes[max(sizes)]
+                yield (
+                    node,
+                    f"{ast.unparse(node)} mixes {narrow} and {wide}, of which a vector holds fewer "
+                    f"elements; convert the other before the loop if its values fit: "
+                    f"x = x.astype('{narrow}')",
+                )
+
+
+def _is_integer(kind: Any) -> bool:
+    return isinstance(kind, Value) and kind.dtype.kind in "iu"
+
+
+def _is_sized(kind: Any) -> bool:
+    return _is_integer(kind) and not kind.is_weak
+
+
+def _stays_a_call(source: Source, function: Any) -> bool:
+    """Return whether a function has a loop or calls itself; others are inlined."""
+    plain = getattr(function, "py_func", function)
+    try:
+        called = source if plain is source.function else source_of(plain)
+    except KernelCompileError:  # the compiler reports it
+        return False
+    body = called.definition.body
+    nodes = [node for each in body for node in ast.walk(each) if isinstance(node, ast.Call)]
+    is_own = any(
+        getattr(f, "py_func", f) is plain for f in map(called.resolve, (n.func for n in nodes))
+    )
+    return bool(_depth(body)) or is_own
+
+
+def _users(source: Source, call: ast.Call) -> Any:
+    """Return the user's function that is called, or ``None``."""
+    function = source.resolve(call.func)
+    plain = getattr(function, "py_func", function)
+    home = (getattr(plain, "__module__", None) or "").partition(".")[0]
+    is_users = isinstance(plain, FunctionType) and home not in ("dparray", "numpy", "numba")
+    return function if is_users else None
 
 
 def contiguous_last(names: Sequence[str], body: Sequence[ast.stmt]) -> list[int]:
@@ -100,12 +262,10 @@ def _called(source: Source, body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of the user's functions that a body calls."""
     for statement in body:
         for node in ast.walk(statement):
-            function = source.resolve(node.func) if isinstance(node, ast.Call) else None
-            plain = getattr(function, "py_func", function)
-            home = (getattr(plain, "__module__", None) or "").partition(".")[0]
-            if isinstance(plain, FunctionType) and home not in ("dparray", "numpy", "numba"):
+            function = _users(source, node) if isinstance(node, ast.Call) else None
+            if function is not None:
                 try:
-                    yield from source_of(plain).definition.body
+                    yield from source_of(getattr(function, "py_func", function)).definition.body
                 except KernelCompileError:  # the compiler reports it
                     continue
 

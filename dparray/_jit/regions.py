@@ -154,7 +154,7 @@ class ParallelRegion:
         self._reduced: dict[Any, dict[str, Value]] = {}  # the types of the reductions
         self.ran_as = ""
 
-    def describe(self, in_cpu: bool, is_native: bool) -> str:
+    def describe(self, in_cpu: bool, is_native: bool, types: Inference) -> str:
         """Return how the loop runs, for ``dp.explain``."""
         kind = "native parallel region" if is_native else "kernel"
         count = len(self.loops) + (0 if in_cpu else len(self.inner))
@@ -164,7 +164,8 @@ class ParallelRegion:
         if is_native:
             if self.reason_for_kernel:
                 kind += ": the kernel language lacks its statements"
-            return "\n    ".join([kind, *remarks(self)])
+            names = {each.name for each in self.reductions}
+            return "\n    ".join([kind, *remarks(self.source, self.body, types, names)])
         return f"{kind}: {self.reason_for_kernel}" if in_cpu and self.reason_for_kernel else kind
 
     # -- analysis -------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ BUDGETS = {
     "array": 6_850,
     "kernels": 4_720,
     "functions": 32_752,
-    "compiled": 6_887,
+    "compiled": 7_054,
     "models": 4_899,
     "shards": 2_825,
     "tools": 9_675,
