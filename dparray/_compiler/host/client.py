@@ -9,6 +9,7 @@ from typing import Any
 from llvmlite import binding as llvm
 
 from dparray._compiler.host.functions import is_joint
+from dparray._compiler.host.mathematics import APART
 from dparray._compiler.host.translation import LOCAL_MEMORY, translated
 from dparray._compiler.targets import EmissionError
 from dparray._driver.interface import Target
@@ -46,7 +47,8 @@ def optimised(text: str, target: Target, contracts: bool = False) -> tuple[str, 
     layout += f'target triple = "{llvm.get_process_triple()}"\n'
     module = llvm.parse_assembly(layout + portable)
     for function in module.functions:
-        if not function.is_declaration and function.name != head.entry:
+        is_kept = function.name == head.entry or function.name.startswith(APART)
+        if not function.is_declaration and not is_kept:
             function.linkage = "internal"
     _optimise(module)
     result = str(module)

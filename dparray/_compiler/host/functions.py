@@ -65,6 +65,9 @@ def definitions(wanted: Iterable[Function]) -> str:
         name, result, parameters = function
         if name in texts:
             continue
+        if name.startswith(mathematics.APART):
+            texts[name] = mathematics.apart(name)
+            continue
         body = None if name.startswith("llvm.") else _body(function)
         if body is None:
             kinds = ", ".join(parameters)
@@ -78,8 +81,7 @@ def definitions(wanted: Iterable[Function]) -> str:
         head = f"define internal {result} @{name}({kinds}) alwaysinline nounwind"
         texts[name] = f"{head} {{\n{body}\n}}\n"
         waiting += [function_of(name, result, rest) for result, name, rest in _CALLS.findall(body)]
-    text = "".join(texts.values())
-    return mathematics.angles() + text if f"@{mathematics.ANGLES}," in text else text
+    return "".join(texts.values())
 
 
 def _is_of_c_library(name: str) -> bool:

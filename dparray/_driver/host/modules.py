@@ -39,6 +39,8 @@ _LONG_PROGRAM = 6_000
 _MIN_PIECE, _PIECE_MULTIPLE, _PIECES_PER_THREAD = 2048, 64, 8
 #: Instructions that the caller runs itself, at most about 20 microseconds.
 _SHORT_WORK = 1 << 18
+#: The instructions of a function that is called, about.
+_CALL_WEIGHT = 20
 #: Other work that the caller runs itself, if it took at most this time before.
 _SHORT_TIME, _MAX_PACES = 200_000, 64
 _PACK = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
@@ -232,8 +234,12 @@ class Kernel:
         passes = 1 if program.is_plain or text.count("\n") > _LONG_PROGRAM else 2
         for _ in range(passes):
             _vectorize(module)
+        _inline_variants(module)
+        every = [one for block in function.blocks for one in block.body]
         weight = (
-            sum(len(each.body) for each in function.blocks) if program.is_straight else math.inf
+            len(every) + _CALL_WEIGHT * sum(one.opcode == "call" for one in every)
+            if program.is_straight
+            else math.inf
         )
         properties = json.dumps([weight, function.may_wait()]).encode()
         return properties + b"\n" + bytes(_machine().emit_object(module))
@@ -292,6 +298,18 @@ def _vectorize(module: Any) -> None:
     tuning.slp_vectorization = tuning.loop_unrolling = True
     builder = llvm.create_pass_builder(_machine(), tuning)
     builder.getModulePassManager().run(module, builder)
+
+
+def _inline_variants(module: Any) -> None:
+    """Inline the functions that LLVM calls for vectors, now that it has chosen their sizes."""
+    for function in module.functions:
+        if not function.is_declaration and function.name not in (RUN, PACK):
+            function.linkage = "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options()))
 
 
 def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: Store) -> Loaded:

@@ -1,0 +1,109 @@
+"""Functions of float32 and float64 on the host's driver, against NumPy in a higher precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import special
+from dparray._evaluate import limits
+
+DEVICE = dp.Device("host:cpu")
+SPECIAL = (0.0, 1.0, 0.5, 2.0, 80.0, 1e6, 3e9, 1e20, 3e38, 1e-30, 1e-38, 1e-41, 1e-45, math.inf)
+_erf, _erfc = (np.vectorize(each, otypes=["f8"]) for each in (math.erf, math.erfc))
+FUNCTIONS: dict[str, tuple[Any, Callable[..., Any], float, float]] = {
+    "exp": (dp.exp, np.exp, -105, 90),
+    "exp2": (dp.exp2, np.exp2, -151, 129),
+    "log": (dp.log, np.log, 0, 4),
+    "log2": (dp.log2, np.log2, 0, 4),
+    "log10": (dp.log10, np.log10, 0, 4),
+    "sin": (dp.sin, np.sin, -40, 40),
+    "cos": (dp.cos, np.cos, -40, 40),
+    "tanh": (dp.tanh, np.tanh, -10, 10),
+    "erf": (special.erf, _erf, -4.5, 4.5),
+    "erfc": (special.erfc, _erfc, -2, 10.4),
+}
+
+
+def operands(low: float, high: float, dtype: str, count: int = 40_000) -> np.ndarray:
+    """Return numbers of a range, of all exponents, and special ones, with both signs."""
+    rng = np.random.default_rng(7)
+    bits = rng.integers(0, 1 << 31, count).astype("uint32").view("float32")
+    with np.errstate(all="ignore"):
+        every = np.concatenate([rng.uniform(low, high, count), bits, SPECIAL, [math.nan]])
+        every = every.astype(dtype)
+    return np.concatenate([every, -every])
+
+
+def errors_in_ulp(found: np.ndarray, exact: np.ndarray) -> float:
+    """Return the largest error; infinities and NaN must be the same."""
+    with np.errstate(all="ignore"):
+        wanted = exact.astype(found.dtype)
+    usual = np.isfinite(wanted)
+    np.testing.assert_array_equal(found[~usual], wanted[~usual])
+    np.testing.assert_array_equal(np.signbit(found[usual]), np.signbit(wanted[usual]))
+    wide = np.abs(found[usual].astype(exact.dtype) - exact[usual])
+    return float((wide / np.spacing(np.abs(wanted[usual])).astype(exact.dtype)).max())
+
+
+def computed(function: Any, *given: np.ndarray) -> np.ndarray:
+    with limits.force("fused"):
+        return function(*(dp.asarray(each, device=DEVICE) for each in given)).asnumpy()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float32_functions(name: str) -> None:
+    function, exact, low, high = FUNCTIONS[name]
+    a = operands(low, high, "float32")
+    with np.errstate(all="ignore"):
+        wanted = exact(a.astype("float64"))
+    assert errors_in_ulp(computed(function, a), wanted) <= 0.52
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "cos"])
+def test_float64_functions(name: str) -> None:
+    function, exact, low, high = FUNCTIONS[name]
+    a = operands(low, high, "float64")
+    with np.errstate(all="ignore"):
+        wanted = exact(a.astype("longdouble"))
+    assert errors_in_ulp(computed(function, a), wanted) <= 2
+
+
+def test_powers_of_float32() -> None:
+    a = operands(0, 30, "float32")
+    b = np.random.default_rng(8).permutation(operands(-10, 10, "float32"))
+    whole = np.round(b)
+    for exponent in (b, whole, np.float32(2) * np.ones_like(a), np.float32(0.5) * np.ones_like(a)):
+        with np.errstate(all="ignore"):
+            wanted = np.power(a.astype("float64"), exponent.astype("float64"))
+        assert errors_in_ulp(computed(dp.pow, a, exponent), wanted) <= 0.52
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_vector_with_one_large_angle(dtype: str) -> None:
+    a = np.linspace(-3, 3, 1001).astype(dtype)
+    a[[5, 500, 1000]] = 1e22, -3e30, math.inf
+    with np.errstate(invalid="ignore"):
+        wanted = np.sin(a.astype("longdouble"))
+    assert errors_in_ulp(computed(dp.sin, a), wanted) <= 2
+
+
+@dp.kernel
+def sines_of_some(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    if x[i] > 0:
+        out[i] = math.sin(x[i])
+
+
+def test_angles_in_a_branch() -> None:
+    a = np.linspace(-2, 2, 999).astype("float32")
+    a[7] = 1e30
+    x, out = (dp.asarray(each, device=DEVICE) for each in (a, np.zeros_like(a)))
+    dp.call_kernel(sines_of_some, dp.Range(a.size), x, out)
+    wanted = np.where(a > 0, np.sin(a.astype("float64")), 0)
+    assert errors_in_ulp(out.asnumpy(), wanted) <= 0.52
