@@ -138,7 +138,7 @@ def test_a_group_with_too_much_local_memory_is_refused() -> None:
 def sum_in_some(item: dp.NdItem, x: Any, out: Any, count: Any) -> None:
     i = item.get_global_id(0)
     if i < count:
-        out[i] = dp.reduce_over_group(item.get_sub_group(), x[i])
+        out[i] = dp.reduce_over_group(item.get_group(), x[i])
 
 
 def test_group_functions_that_some_work_items_reach_are_refused() -> None:

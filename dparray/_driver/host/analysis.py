@@ -59,6 +59,7 @@ class Function:
         dom, pdom: by block, its dominators and post-dominators.
         loops: by head, the blocks of each loop.
         interleaved: by name, the element types of private arrays that are stored by elements.
+        is_scheduled: whether sub-groups take different ways to functions of a sub-group.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Function:
         self.divergent: set[str] = set()
         self.partial: set[str] = set()
         self.interleaved: dict[str, str] = {}
+        self.is_scheduled = False
         self._replace_ids()
         self._cut_joint()
         self._drop_single_phis()
@@ -297,8 +299,12 @@ class Function:
 
         for name in handled:
             seen, _ = self._between(self.by[name])
-            if not seen.isdisjoint(self.joint) and self._is_of_ids(self.by[name].body[-1]):
+            reached = [is_of_sub_group(self.joint[each][0]) for each in seen & self.joint.keys()]
+            if not all(reached) and self._is_of_ids(self.by[name].body[-1]):
                 raise Unsupported("barriers and group functions that only some work-items reach")
+            self.is_scheduled |= any(reached)
+        if self.is_scheduled:
+            self.partial = set(self.by)
 
     def _is_of_ids(self, one: Instruction) -> bool:
         """Return whether an operand depends on nothing but ids and parameters.
@@ -374,6 +380,11 @@ class Function:
             for each in one.used:
                 bases[name] |= bases[each] if each in cheap else {each} & uniform
         return cheap, bases
+
+
+def is_of_sub_group(call: Call) -> bool:
+    """Return whether an operation of several work-items concerns a sub-group."""
+    return call.name == "sub_group_shuffle" or call.given[0] == "3"
 
 
 def _is_uniform(call: Call) -> bool:

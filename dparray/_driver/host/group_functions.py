@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dparray._driver.host.analysis import is_of_sub_group
 from dparray._driver.host.plan import Plan, spelled
 from dparray._driver.host.reading import Call, Unsupported
 
-_SUB_GROUP = "3"
 _REDUCE, _INCLUSIVE, _EXCLUSIVE = "0", "1", "2"
 _COMBINED = {
     "IAdd": "add",
@@ -64,30 +64,45 @@ def between(plan: Plan, after: str, number: int, needs: set[str]) -> list[str]:
         ]
 
     if call.name in ("sub_group_shuffle", "__spirv_GroupBroadcast"):
-        return _moved(call, own, plan.function.lanes, number, put)
-    step = str(plan.function.lanes) if call.given[0] == _SUB_GROUP else "%dp.count"
-    return _combined(call, own, step, number, put, needs)
+        return _moved(call, own, plan, number, put)
+    return _combined(call, own, plan, number, put, needs)
 
 
 _Put = Callable[[str, str, str], list[str]]
 
 
-def _moved(call: Call, own: str, lanes: int, k: int, put: _Put) -> list[str]:
+def _if_here(plan: Plan, k: int, index: str, name: str, end: str) -> list[str]:
+    """Go to a block if a work-item takes part, otherwise to its end."""
+    if not plan.function.is_scheduled:
+        return [f"  br label %{name}{k}", f"{name}{k}:"]
+    return [
+        f"  %{name}p{k} = getelementptr i32, ptr %dp.pc, i64 {index}",
+        f"  %{name}w{k} = load i32, ptr %{name}p{k}",
+        f"  %{name}h{k} = icmp eq i32 %{name}w{k}, {k}",
+        f"  br i1 %{name}h{k}, label %{name}{k}, label %{end}{k}",
+        f"{name}{k}:",
+    ]
+
+
+def _moved(call: Call, own: str, plan: Plan, k: int, put: _Put) -> list[str]:
     """Give each work-item the value of another one of its sub-group or group."""
-    is_sub_group = call.name == "sub_group_shuffle" or call.given[0] == _SUB_GROUP
+    first = -plan.function.lanes if is_of_sub_group(call) else 0
     return [
         f"  br label %act{k}",
         f"act{k}:",
-        f"  %ai{k} = phi i64 [ 0, %pre{k} ], [ %an{k}, %act{k} ]",
+        f"  %ai{k} = phi i64 [ 0, %pre{k} ], [ %an{k}, %next{k} ]",
+        *_if_here(plan, k, f"%ai{k}", "here", "next"),
         f"  %al{k} = getelementptr i64, ptr %ln.{own}, i64 %ai{k}",
         f"  %av{k} = load i64, ptr %al{k}",
-        f"  %ab{k} = and i64 %ai{k}, {-lanes if is_sub_group else 0}",
+        f"  %ab{k} = and i64 %ai{k}, {first}",
         f"  %aw{k} = add i64 %ab{k}, %av{k}",
         f"  %ax{k} = icmp ult i64 %aw{k}, %dp.count",
         f"  %ay{k} = select i1 %ax{k}, i64 %aw{k}, i64 %ai{k}",
         f"  %ap{k} = getelementptr {call.kind}, ptr %in.{own}, i64 %ay{k}",
         f"  %ar{k} = load {call.kind}, ptr %ap{k}",
         *put(f"%ar{k}", f"%ai{k}", f"%aq{k}"),
+        f"  br label %next{k}",
+        f"next{k}:",
         f"  %an{k} = add i64 %ai{k}, 1",
         f"  %am{k} = icmp ult i64 %an{k}, %dp.count",
         f"  br i1 %am{k}, label %act{k}, label %begin{k}",
@@ -120,8 +135,9 @@ def _identity(operation: str, kind: str) -> str:
     }.get(operation, "0")
 
 
-def _combined(call: Call, own: str, step: str, k: int, put: _Put, needs: set[str]) -> list[str]:
+def _combined(call: Call, own: str, plan: Plan, k: int, put: _Put, needs: set[str]) -> list[str]:
     """Reduce or scan the values of each group or sub-group."""
+    step = str(plan.function.lanes) if is_of_sub_group(call) else "%dp.count"
     kind, mode = call.kind, call.given[1]
     operation = call.name.removeprefix("__spirv_Group")
     lines = [
@@ -132,21 +148,26 @@ def _combined(call: Call, own: str, step: str, k: int, put: _Put, needs: set[str
         f"  %ge{k} = call i64 @llvm.umin.i64(i64 %gh{k}, i64 %dp.count)",
         f"  br label %act{k}",
         f"act{k}:",
-        f"  %i{k} = phi i64 [ %g{k}, %gr{k} ], [ %in{k}, %act{k} ]",
-        f"  %acc{k} = phi {kind} [ {_identity(operation, kind)}, %gr{k} ], [ %an{k}, %act{k} ]",
+        f"  %i{k} = phi i64 [ %g{k}, %gr{k} ], [ %in{k}, %next{k} ]",
+        f"  %acc{k} = phi {kind} [ {_identity(operation, kind)}, %gr{k} ], [ %an{k}, %next{k} ]",
+        *_if_here(plan, k, f"%i{k}", "here", "next"),
         f"  %p{k} = getelementptr {kind}, ptr %in.{own}, i64 %i{k}",
         f"  %v{k} = load {kind}, ptr %p{k}",
-        f"  %an{k} = {_operation(operation, kind, k, needs)}",
+        f"  %ao{k} = {_operation(operation, kind, k, needs)}",
     ]
     if mode == _INCLUSIVE:
-        lines += put(f"%an{k}", f"%i{k}", f"%q{k}")
+        lines += put(f"%ao{k}", f"%i{k}", f"%q{k}")
     elif mode == _EXCLUSIVE:
         before = f"%acc{k}"
         if operation == "FAdd":  # The identity is -0, but the sum of nothing is 0.
             before = f"%az{k}"
             lines.append(f"  {before} = fadd {kind} %acc{k}, 0.0")
         lines += put(before, f"%i{k}", f"%q{k}")
+    absent = f", [ %acc{k}, %act{k} ]" if plan.function.is_scheduled else ""
     lines += [
+        f"  br label %next{k}",
+        f"next{k}:",
+        f"  %an{k} = phi {kind} [ %ao{k}, %here{k} ]{absent}",
         f"  %in{k} = add i64 %i{k}, 1",
         f"  %im{k} = icmp ult i64 %in{k}, %ge{k}",
         f"  br i1 %im{k}, label %act{k}, label %{'wr' if mode == _REDUCE else 'gw'}{k}",
@@ -154,8 +175,11 @@ def _combined(call: Call, own: str, step: str, k: int, put: _Put, needs: set[str
     if mode == _REDUCE:
         lines += [
             f"wr{k}:",
-            f"  %j{k} = phi i64 [ %g{k}, %act{k} ], [ %jn{k}, %wr{k} ]",
+            f"  %j{k} = phi i64 [ %g{k}, %next{k} ], [ %jn{k}, %written{k} ]",
+            *_if_here(plan, k, f"%j{k}", "mine", "written"),
             *put(f"%an{k}", f"%j{k}", f"%q{k}"),
+            f"  br label %written{k}",
+            f"written{k}:",
             f"  %jn{k} = add i64 %j{k}, 1",
             f"  %jm{k} = icmp ult i64 %jn{k}, %ge{k}",
             f"  br i1 %jm{k}, label %wr{k}, label %gw{k}",

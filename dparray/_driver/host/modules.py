@@ -39,7 +39,7 @@ _LONG_PROGRAM = 6_000
 _MIN_PIECE, _PIECE_MULTIPLE, _PIECES_PER_THREAD = 2048, 64, 8
 #: Instructions that the caller runs itself, at most about 20 microseconds.
 _SHORT_WORK = 1 << 18
-#: The instructions of a function that is called, about.
+#: The instructions of a function that is not inlined before it is vectorized, about.
 _CALL_WEIGHT = 20
 #: Other work that the caller runs itself, if it took at most this time before.
 _SHORT_TIME, _MAX_PACES = 200_000, 64
@@ -237,7 +237,7 @@ class Kernel:
         _inline_variants(module)
         every = [one for block in function.blocks for one in block.body]
         weight = (
-            len(every) + _CALL_WEIGHT * sum(one.opcode == "call" for one in every)
+            len(every) + _CALL_WEIGHT * sum("@dparray." in one.text for one in every)
             if program.is_straight
             else math.inf
         )

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Collection
 
-from dparray._driver.host.analysis import Function
+from dparray._driver.host.analysis import Function, is_of_sub_group
 from dparray._driver.host.reading import Block, Instruction, size_of
 
 #: Work-items of a block of a range without groups.
@@ -79,6 +79,11 @@ class Plan:
         self.written: dict[str, set[str]] = {}
         self.live: dict[str, set[str]] = {}
         self._find_live()
+
+    @property
+    def has_places(self) -> bool:
+        """Whether each work-item remembers which region it wants."""
+        return bool(self.masked) or self.function.is_scheduled
 
     @property
     def has_loops(self) -> bool:
@@ -242,7 +247,11 @@ class Plan:
 
     def _heads(self, allows_masks: bool) -> list[str]:
         function = self.function
-        heads = [function.blocks[0].name, *function.joint]
+        # The scheduler takes the first region that work-items want, and they meet at barriers last.
+        joint = sorted(
+            function.joint, key=lambda name: not is_of_sub_group(function.joint[name][0])
+        )
+        heads = [function.blocks[0].name, *joint]
         for head, inside in function.loops.items():
             exits = [name for name in inside if not inside.issuperset(function.by[name].to)]
             is_uniform = head not in function.partial and all(

@@ -130,7 +130,7 @@ class Program(Frame):
             if result:
                 array(f"%in.{spelled(result)}", call.kind)
                 array(f"%ln.{spelled(result)}", "i64")
-        if plan.masked:
+        if plan.has_places:
             array("%dp.pc", "i32")
             lines.append("  %dp.any = alloca i32")
         return [*lines, "  %dp.next = alloca i32"]
@@ -141,7 +141,7 @@ class Program(Frame):
             f"define internal void @dp.block({self.taken(', i64 %dp.count')}) alwaysinline {{",
             "entry:",
             *self._arrays(plan),
-            "  br label %pre0",
+            *(_scheduler(plan) if self.function.is_scheduled else ["  br label %pre0"]),
         ]
         for number, head in enumerate(plan.heads):
             lines.append(f"pre{number}:")
@@ -168,6 +168,7 @@ class Program(Frame):
             if name in region.written:
                 lines.append(f"  store {kind} %uv{k}.{own}, ptr %o.{own}")
         is_choice = bool(region.exits & set(plan.masked))
+        is_scheduled = function.is_scheduled
         if is_choice:
             lines.append("  store i32 0, ptr %dp.any")
         dimensions = [self.last] if self._is_range else list(range(function.ndim))
@@ -182,18 +183,21 @@ class Program(Frame):
         lines += self._numbers(k, values)
         given = ", ".join(f"{kind} {values.get(name, name)}" for kind, name in parameters_of(plan))
         lines.append(f"  %r{k} = call i32 @dp.region{k}({given}){region.access}")
-        if is_choice:
-            (to,) = region.exits & set(plan.masked)
+        if is_choice or is_scheduled:
             lines += [
                 f"  %pp{k} = getelementptr i32, ptr %dp.pc, i64 {values['%dp.idx']}",
                 f"  store i32 %r{k}, ptr %pp{k}{region.access}",
+            ]
+        if is_choice:
+            (to,) = region.exits & set(plan.masked)
+            lines += [
                 f"  %pi{k} = icmp eq i32 %r{k}, {plan.heads.index(to)}",
                 f"  %pz{k} = zext i1 %pi{k} to i32",
                 f"  %pa{k} = load i32, ptr %dp.any",
                 f"  %po{k} = or i32 %pa{k}, %pz{k}",
                 f"  store i32 %po{k}, ptr %dp.any",
             ]
-        else:
+        elif not is_scheduled:
             lines.append(f"  store i32 %r{k}, ptr %dp.next")
         innermost = len(dimensions) - 1
         lines.append(f"  br label %e{k}.{innermost}")
@@ -239,6 +243,8 @@ class Program(Frame):
     def _next(self, plan: Plan, region: Region, k: int, head: str) -> list[str]:
         """Write the way from a region to the next one."""
         lines = [f"f{k}:"]
+        if self.function.is_scheduled:
+            return [*lines, "  br label %choose"]
         for name in sorted(region.written):
             kind, is_uniform = plan.slots[name]
             if is_uniform:
@@ -308,3 +314,27 @@ class Program(Frame):
             call("%t", "%left"),
             "  br label %unit.end",
         ]
+
+
+def _scheduler(plan: Plan) -> list[str]:
+    """Write the choice of the next region: the first one that a work-item wants."""
+    end = len(plan.heads)
+    cases = " ".join(f"i32 {number}, label %pre{number}" for number in range(end))
+    return [
+        "  %dp.places.size = mul i64 %dp.count, 4",
+        "  call void @llvm.memset.p0.i64(ptr %dp.pc, i8 0, i64 %dp.places.size, i1 false)",
+        "  br label %choose",
+        "choose:",
+        "  br label %place",
+        "place:",
+        "  %dp.place.at = phi i64 [ 0, %choose ], [ %dp.place.next, %place ]",
+        f"  %dp.first = phi i32 [ {end}, %choose ], [ %dp.first.next, %place ]",
+        "  %dp.place.of = getelementptr i32, ptr %dp.pc, i64 %dp.place.at",
+        "  %dp.wanted = load i32, ptr %dp.place.of",
+        "  %dp.first.next = call i32 @llvm.umin.i32(i32 %dp.first, i32 %dp.wanted)",
+        "  %dp.place.next = add i64 %dp.place.at, 1",
+        "  %dp.place.more = icmp ult i64 %dp.place.next, %dp.count",
+        "  br i1 %dp.place.more, label %place, label %chosen",
+        "chosen:",
+        f"  switch i32 %dp.first.next, label %finish [ {cases} ]",
+    ]

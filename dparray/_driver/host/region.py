@@ -34,7 +34,7 @@ def parameters_of(plan: Plan) -> list[tuple[str, str]]:
     for _, result in plan.function.joint.values():
         if result:
             found += [("ptr", f"%in.{spelled(result)}"), ("ptr", f"%ln.{spelled(result)}")]
-    return [*found, ("ptr", "%dp.pc")] if plan.masked else found
+    return [*found, ("ptr", "%dp.pc")] if plan.has_places else found
 
 
 class Region:
@@ -50,7 +50,7 @@ class Region:
     def __init__(self, plan: Plan, head: str) -> None:
         self._plan, self._head = plan, head
         self._number = plan.heads.index(head)
-        self._is_masked = head in plan.masked
+        self._is_masked = head in plan.masked or plan.function.is_scheduled
         self._edges: list[list[str]] = []
         self.exits: set[str] = set()
         self._names = self._blocks()
@@ -62,7 +62,8 @@ class Region:
         if self._is_masked:
             if any(plan.slots[name][1] for name in self.written):
                 raise Unsupported("a uniform value in a loop that work-items leave apart")
-            self._kept = live | (plan.live[plan.masked[head]] & self.written)
+            ends = plan.heads if plan.function.is_scheduled else [plan.masked[head]]
+            self._kept = live.union(*(plan.live[end] & self.written for end in ends))
         self.text = self._text()
 
     def _blocks(self) -> list[str]:
@@ -254,6 +255,8 @@ class Region:
         return lines
 
     def _ending(self) -> list[str]:
+        if self._plan.function.is_scheduled:
+            return [f"  store i32 {len(self._plan.heads)}, ptr %dp.next", "  br label %dp.out"]
         raise Unsupported("a return from a loop that work-items leave apart")
 
     def _passed(self, call: Call, given: list[str], name: str) -> list[str]:
