@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu cuda-tests check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu host-tests cuda-tests check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -49,6 +49,11 @@ as-gpu: venv ## run tests with the CPU device playing a GPU; AS_GPU_PART=1/8
 	@PYTHONPATH=tests $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p as_gpu $(ARGS) \
 	  tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
 
+# The default sample of these folders, one of HOST_PART's parts of it.
+host-tests: venv ## run tests on the CPU device without SYCL; HOST_PART=1/8
+	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.host.on_host $(ARGS) \
+	  tests/test_tiny.py tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
+
 # The tests of the driver, and one of CUDA_PART's parts of the default sample of these folders.
 cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulates kernels; CUDA_PART=1/8
 	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.standin $(ARGS) tests/cuda/driver; \
@@ -82,7 +87,7 @@ bench: venv ## time dparray against NumPy, dpnp and others; ARGS="launch overhea
 
 # Keeps the versions that are locked already; ARGS=--upgrade takes the newest.
 # All extras except cuda, whose libraries only a GPU can use.
-lock: extras := pictures notebook test bench dask onnx keras docs conformance dev
+lock: extras := sycl pictures notebook test bench dask onnx keras docs conformance dev
 lock: ## bring requirements.lock in line with pyproject.toml
 	@uv=$$(command -v uv || echo .venv/bin/uv); \
 	[[ -x $$uv ]] || { bash .ci/build-venv && uv=.venv/bin/uv; }; \

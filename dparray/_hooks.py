@@ -28,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import os
 import sys
 import threading
 import time
@@ -53,6 +54,12 @@ def subscribe(subscriber: Subscriber) -> Callable[[], None]:
             subscribers.remove(subscriber)
 
     return unsubscribe
+
+
+def at_fork(**actions: Callable[[], object]) -> None:
+    """Register actions as ``os.register_at_fork`` does, on systems whose processes fork."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(**actions)
 
 
 _when_set: dict[str, list[Callable[[], None]]] = {}

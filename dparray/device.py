@@ -328,13 +328,13 @@ def _usable(queue: Queue) -> Queue:
 
 
 def _needs_of(device: str) -> str:
-    """Return what makes a GPU visible that a string may name."""
-    if "gpu" in device.lower():
-        return "".join(driver.NEEDS_OF_GPUS for driver in drivers())
-    return "".join(
+    """Return what makes a device visible that a string may name."""
+    is_gpu = "gpu" in device.lower()
+    needs = "".join(driver.NEEDS_OF_GPUS for driver in drivers()) if is_gpu else ""
+    return needs + "".join(
         f". {device} needs more: {each.reason}: {each.fix}"
         for each in missing()
-        if each.name == "cuda" and is_name_of_cuda(device)
+        if is_gpu or is_name_of_cuda(device) == (each.name == "cuda")
     )
 
 

@@ -7,7 +7,6 @@ import ctypes
 import functools
 import gc
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -87,8 +86,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("DPARRAY_BACKGROUND_COMPILE", "0")  # the tests count kernels
     # Without this, OpenBLAS's threads spin for 2**26 cycles after each product of matrices.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-    if os.environ.get("DPARRAY_TEST_DRIVER"):
-        _use_one_driver(os.environ["DPARRAY_TEST_DRIVER"])
     if "second-platform" in _QUEUES:
         copies = tempfile.TemporaryDirectory(prefix="dparray-test-drivers-")
         config.stash[_drivers_dir] = copies
@@ -122,27 +119,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 pytest_handlecrashitem = crashes.pytest_handlecrashitem
-
-
-#: Errors of tests about SYCL's objects and modules, which are skipped with another driver.
-_OF_SYCL = re.compile(r"has no SYCL objects|Sycl\w+ is not a queue|only OpenCL drivers compile")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Iterator[None]:
-    try:
-        return (yield)
-    except Exception as error:
-        if os.environ.get("DPARRAY_TEST_DRIVER") and _OF_SYCL.search(str(error)):
-            pytest.skip("it is about SYCL")
-        raise
-
-
-def _use_one_driver(name: str) -> None:
-    """Leave one driver to the tests, for example that of the host processor."""
-    from dparray import _driver
-
-    _driver.NAMES = (name,)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -22,7 +22,6 @@ import contextlib
 import hashlib
 import hmac
 import os
-import pwd
 import re
 import secrets
 import stat
@@ -131,6 +130,8 @@ def _home() -> Path:
     """Return the user's home directory; dparray does not create a missing one."""
     home = os.environ.get("HOME", "")
     if not os.path.isabs(home):
+        import pwd  # of POSIX alone
+
         try:
             home = pwd.getpwuid(os.getuid()).pw_dir
         except KeyError:

@@ -21,6 +21,7 @@ from pathlib import Path
 from struct import Struct
 from typing import IO, Any
 
+from dparray import _hooks
 from dparray._compiler.targets import EmissionError
 from dparray.exceptions import KernelError
 
@@ -66,7 +67,7 @@ class HelperProcess:
         self._owner = 0
         self._lock = threading.Lock()
         atexit.register(self.end)
-        os.register_at_fork(after_in_child=self._forget)
+        _hooks.at_fork(after_in_child=self._forget)
 
     def start(self) -> None:
         """Start the process unless it runs: it loads LLVM while this process does other work.

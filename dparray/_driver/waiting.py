@@ -11,13 +11,14 @@ interrupt the helper stays in its call, and the next call uses another helper.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from _thread import allocate_lock
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
+
+from dparray import _hooks
 
 _Result = TypeVar("_Result")
 
@@ -116,4 +117,4 @@ def _serve(asked: SimpleQueue[Any]) -> None:
         del call, answer, done  # Drop references until the next call.
 
 
-os.register_at_fork(after_in_child=_idle.clear)
+_hooks.at_fork(after_in_child=_idle.clear)

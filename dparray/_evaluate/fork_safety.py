@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any, NoReturn
 
-from dparray import config, device, memory
+from dparray import _hooks, config, device, memory
 from dparray._compiler import backend
 from dparray._driver import drivers_in_use
 from dparray._evaluate import background
@@ -56,4 +56,4 @@ def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
     )
 
 
-os.register_at_fork(before=_before, after_in_child=_in_child)
+_hooks.at_fork(before=_before, after_in_child=_in_child)

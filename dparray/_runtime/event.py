@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -355,4 +354,4 @@ def _wake(loop: Any, waiter: Any, error: BaseException | None) -> None:
         loop.call_soon_threadsafe(wake)
 
 
-os.register_at_fork(after_in_child=_waiters.clear)
+_hooks.at_fork(after_in_child=_waiters.clear)

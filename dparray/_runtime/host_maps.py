@@ -10,7 +10,6 @@ memory that they read and write in the same way, without a thread: a copy by the
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -335,4 +334,4 @@ def _forget_tasks() -> None:
     holds[:] = [hold for hold in holds if not hold.task]
 
 
-os.register_at_fork(after_in_child=_forget_tasks)
+_hooks.at_fork(after_in_child=_forget_tasks)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import gc
 import operator
-import os
 import sys
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable
@@ -511,7 +510,7 @@ class Pools:
 _pools = Pools(DriverMemory())
 
 
-os.register_at_fork(
+_hooks.at_fork(
     before=_pools.before_fork,
     after_in_parent=_pools.after_fork,
     after_in_child=_pools.after_fork,

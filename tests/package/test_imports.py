@@ -165,6 +165,36 @@ except dp.DeviceError as error:
 """
 
 
+_OF_POSIX = ("curses", "fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios")
+_ELSEWHERE = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Absent())
+for name in {absent}:
+    sys.modules.pop(name, None)
+import os
+del os.fork, os.register_at_fork, os.sched_getaffinity
+import dparray as dp
+
+@dp.kernel
+def increment(item, x):
+    x[item.get_id(0)] += 1
+
+x = dp.ones(3)
+dp.call_kernel(increment, dp.Range(3), x)
+print(x.tolist(), dp.exp(dp.zeros(20_000)).sum().item())
+"""
+
+
+def test_the_base_installation_needs_no_module_of_posix_alone() -> None:
+    assert run(_ELSEWHERE.format(absent={*_OF_POSIX, "dpctl", "dpnp"})) == [
+        "[2.0, 2.0, 2.0] 20000.0"
+    ]
+
+
 def test_without_sycl_the_host_computes_and_its_devices_are_missing() -> None:
     run = subprocess.run(
         [sys.executable, "-c", _WITHOUT_DRIVERS], capture_output=True, text=True, check=False
@@ -173,5 +203,6 @@ def test_without_sycl_the_host_computes_and_its_devices_are_missing() -> None:
     assert run.stdout.splitlines() == [
         "[1.0, 1.0, 1.0] ['host:cpu']",
         "[1.0, 1.0, 1.0]",
-        "device: no device matches 'opencl:cpu:0'; available: host:cpu",
+        "device: no device matches 'opencl:cpu:0'; available: host:cpu. opencl:cpu:0 needs more: "
+        'dpctl is not installed: pip install "dparray[sycl]", for CPUs and Intel GPUs',
     ]

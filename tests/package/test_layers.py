@@ -42,8 +42,8 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 799,
-    "driver": 7_342,
+    "ground": 806,
+    "driver": 7_346,
     "runtime": 4_150,
     "memory": 4_055,
     "graph": 2_171,

@@ -256,13 +256,16 @@ def test_each_check_passes_here(each: Link) -> None:
     assert result.found
 
 
-@pytest.mark.parametrize(
-    ("version", "machine"), [((3, 9, 1), "x86_64"), ((3, 15, 0), "x86_64"), ((3, 11, 0), "aarch64")]
-)
-def test_a_python_that_dpctl_has_no_package_for(version: Any, machine: str) -> None:
+@pytest.mark.parametrize("version", [(3, 9, 1), (3, 15, 0)])
+def test_a_python_that_packages_have_no_release_for(version: Any) -> None:
     with pytest.raises(Broken, match=rf"^Python {version[0]}\.{version[1]}") as caught:
-        links.check_python(version, machine)
+        links.check_python(version)
     assert "3.10 to 3.14" in caught.value.remedy
+
+
+def test_a_machine_on_which_nobody_tried_dparray_is_named() -> None:
+    assert "tried" not in links.check_python((3, 11, 0), "x86_64")
+    assert "never tried on aarch64" in links.check_python((3, 11, 0), "aarch64")
 
 
 def test_the_packages_are_those_that_the_project_asks_for() -> None:
@@ -274,7 +277,8 @@ def test_the_packages_are_those_that_the_project_asks_for() -> None:
         import tomli as tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = {each.name: each for each in map(Requirement, project["dependencies"])}
+    texts = project["dependencies"] + project["optional-dependencies"]["sycl"]
+    wanted = {each.name: each for each in map(Requirement, texts)}
     for name, (oldest, too_new) in links.PACKAGES.items():
         major, minor = map(int, too_new.split("."))
         for version in (oldest, f"{oldest}.99", f"{major}.{minor - 1}.99"):
@@ -293,6 +297,14 @@ def test_packages_that_are_missing_or_do_not_work_together() -> None:
         links.check_packages(installed.get)
     assert caught.value.found == "dpnp is not installed; numba 0.70.1 is not in [0.67, 0.69)"
     assert caught.value.remedy == 'pip install "dpnp>=0.20,<0.21" "numba>=0.67,<0.69"'
+
+
+def test_the_packages_of_sycl_may_be_absent_together() -> None:
+    base = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
+    del base["dpctl"], base["dpnp"]
+    assert 'pip install "dparray[sycl]"' in links.check_packages(base.get)
+    with pytest.raises(Broken, match=r"^dpnp is not installed$"):
+        links.check_packages((base | {"dpctl": "0.22"}).get)
 
 
 def test_a_version_is_compared_by_its_numbers() -> None:

@@ -81,7 +81,7 @@ def late_import() -> str | None:
 
 
 PACKAGE = "dpctl"
-INSTALL = "pip install dpctl dpnp intel-opencl-rt"
+INSTALL = 'pip install "dparray[sycl]"'
 
 
 def absence() -> tuple[str, str] | None:

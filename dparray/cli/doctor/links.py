@@ -40,6 +40,8 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "llvmlite": ("0.49", "0.51"),
     "numpy": ("2.0", "2.6"),
 }
+#: Those of the extra `sycl`. Without them the CPU device is `host:cpu`, which needs no driver.
+_OF_SYCL = ("dpctl", "dpnp")
 #: Release 2025.1 of intel-opencl-rt; the release before it, 2025.0, reports 2024.18.
 OLDEST_DRIVER = (2025, 19)
 _NEWER_DRIVER = 'pip install --upgrade "intel-opencl-rt>=2025.1"'
@@ -94,15 +96,12 @@ class Link:
 def check_python(
     version: tuple[Any, ...] = sys.version_info, machine: str = platform.machine()
 ) -> str:
-    """Return the interpreter is one for which every package of the stack exists."""
+    """Check that the interpreter is one for which every package of the stack exists."""
     text = ".".join(map(str, version[:3]))
-    if tuple(version[:2]) not in PYTHONS or machine != "x86_64":
-        raise Broken(
-            f"Python {text} on {machine}",
-            "use Python 3.10 to 3.14 on x86_64; dpctl has no packages for other platforms: "
-            "uv venv --python 3.13",
-        )
-    return f"{text} ({sys.executable})"
+    if tuple(version[:2]) not in PYTHONS:
+        raise Broken(f"Python {text}", "use Python 3.10 to 3.14: uv venv --python 3.13")
+    untried = "" if machine == "x86_64" else f"; dparray was never tried on {machine}"
+    return f"{text} ({sys.executable}){untried}"
 
 
 def installed_version(name: str) -> str | None:
@@ -113,14 +112,25 @@ def installed_version(name: str) -> str | None:
         return None
 
 
+def has_sycl(version_of: Callable[[str], str | None] = installed_version) -> bool:
+    """Return whether a package of the extra `sycl` is installed."""
+    return any(version_of(name) for name in _OF_SYCL)
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def check_packages(version_of: Callable[[str], str | None] = installed_version) -> str:
-    """Check that every package is there, in a version that works with the others."""
+    """Check that every package is there, in a version that works with the others.
+
+    The packages of SYCL may be absent together.
+    """
     found, problems, wanted = [], [], []
+    without_sycl = not has_sycl(version_of)
     for name, (oldest, too_new) in PACKAGES.items():
+        if without_sycl and name in _OF_SYCL:
+            continue
         version = version_of(name)
         if version is None:
             problems.append(f"{name} is not installed")
@@ -132,15 +142,18 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
         wanted.append(f'"{name}>={oldest},<{too_new}"')
     if problems:
         raise Broken("; ".join(problems), f"pip install {' '.join(wanted)}")
-    return ", ".join(found)
+    return ", ".join(found) + (f"; no SYCL: {_prepare.INSTALL} adds it" if without_sycl else "")
 
 
 def check_driver(
     environment: Mapping[str, str] = os.environ,
     own: Callable[[], Path | None] = _prepare.find_driver,
     system: Path = _SYSTEM_DRIVERS,
+    is_needed: bool = True,
 ) -> str:
-    """Return the OpenCL loader is told of a driver that exists, or another loader is there."""
+    """Check that the OpenCL loader is told of a driver that exists, or another loader is there."""
+    if not is_needed:
+        return "none is needed without SYCL"
     variable = "OCL_ICD_FILENAMES"
     ours = own()
     given = environment.get(variable)
@@ -211,11 +224,15 @@ def check_writer(emit: Callable[[str], bytes] = client.emit) -> str:
 # --- in a process of its own ----------------------------------------------------------------------
 
 
+def _imported() -> tuple[str, ...]:
+    return (*(("dpctl", "dpnp.tensor") if has_sycl() else ()), "dparray")
+
+
 def check_imports(
-    names: tuple[str, ...] = ("dpctl", "dpnp.tensor", "dparray"),
+    names: tuple[str, ...],
     load: Callable[[str], Any] = importlib.import_module,
 ) -> str:
-    """Return the packages below the arrays can be imported."""
+    """Check that the packages below the arrays can be imported."""
     for name in names:
         try:
             load(name)
@@ -245,7 +262,11 @@ def _place(device: Any) -> str:
 
 
 def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -> str:
-    """There is a device that can hold arrays, and the one asked for is such a device."""
+    """Check that a device can hold arrays, and that the one asked for is such a device."""
+    if found is None and not has_sycl():
+        of_other_drivers = importlib.import_module("dparray").devices()
+        _device(name)
+        return "\n".join(map(_place, of_other_drivers))
     module = module_of("sycl", "devices")
     devices = module_of("sycl", "report").shown() if found is None else found
     reasons = [(device, module.missing_usm(device)) for device in devices]
@@ -283,9 +304,10 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
 
 def check_driver_age(found: Sequence[Any] | None = None) -> str:
     """Check that no driver computes wrong results or is older than any that was tried."""
-    devices = module_of("sycl", "report").shown() if found is None else found
+    if found is None:
+        found = module_of("sycl", "report").shown() if has_sycl() else ()
     lines = []
-    for device in devices:
+    for device in found:
         # GPU drivers begin with a year of two digits, on Level Zero with a number of another kind.
         of_gpu = re.match(r"(\d\d)\.(\d+)\.", device.driver_version)
         if of_gpu and device.is_gpu and "Intel" in device.vendor:
@@ -574,10 +596,10 @@ _ON_DEVICE = ("imports", "devices")
 LINKS: tuple[Link, ...] = (
     Link("python", lambda device: check_python()),
     Link("packages", lambda device: check_packages()),
-    Link("driver", lambda device: check_driver()),
+    Link("driver", lambda device: check_driver(is_needed=has_sycl())),
     Link("cache", lambda device: check_cache()),
     Link("writer", lambda device: check_writer()),
-    Link("imports", lambda device: check_imports(), isolated=True),
+    Link("imports", lambda device: check_imports(_imported()), isolated=True),
     Link("devices", check_devices, ("imports",), isolated=True),
     Link("compiler", lambda device: check_compiler(), _ON_DEVICE, isolated=True),
     Link("driver-age", lambda device: check_driver_age(), _ON_DEVICE, isolated=True),

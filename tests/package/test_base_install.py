@@ -1,0 +1,96 @@
+"""An installation without extras: the packages that it has suffice for what a user runs first."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import venv
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.package.test_packaging import PROJECT
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def closure(texts: list[str]) -> set[str]:
+    """Return the names of packages and of those that they require here."""
+    found: set[str] = set()
+    while texts:
+        requirement = Requirement(texts.pop())
+        name = canonicalize_name(requirement.name)
+        is_wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if is_wanted and name not in found:
+            found.add(name)
+            texts += distribution(name).requires or []
+    return found
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create an environment with the packages that dparray requires, and pytest; return its Python.
+
+    The packages are links to those of this environment.
+    """
+    folder = tmp_path_factory.mktemp("base")
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in closure([*PROJECT["project"]["dependencies"], "pytest"]):
+        found = distribution(name)
+        tops = {path.parts[0] for path in found.files or ()} - {"..", "__pycache__"}
+        for top in tops:
+            (site / top).symlink_to(Path(str(found.locate_file(top))))
+    return folder / "bin" / "python"
+
+
+def run(python: Path, *arguments: str, folder: Path) -> str:
+    """Return the output of a program that takes dparray from the clone."""
+    outside = {name: text for name, text in os.environ.items() if name != "OCL_ICD_FILENAMES"}
+    done = subprocess.run(
+        [python, *arguments],
+        cwd=folder,
+        env=outside | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_first_programs_of_users_run(base: Path, tmp_path: Path) -> None:
+    import_of_sycl = "import importlib.util as u; print(u.find_spec('dpctl'), u.find_spec('dpnp'))"
+    assert run(base, "-c", import_of_sycl, folder=tmp_path) == "None None\n"
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)):
+        program = tmp_path / f"block{number}.py"
+        program.write_text(block)
+        run(base, str(program), folder=tmp_path)
+
+
+def test_the_doctor_finds_no_fault(base: Path, tmp_path: Path) -> None:
+    lines = run(base, "-m", "dparray", "doctor", folder=tmp_path).splitlines()
+    assert lines[-1].endswith("checks passed")
+    assert any("host:cpu" in line for line in lines if line.startswith("devices"))
+
+
+def test_the_tiny_tests_pass(base: Path) -> None:
+    assert "passed" in run(base, "-m", "pytest", "-q", "tests/test_tiny.py", folder=ROOT)
+
+
+def test_an_error_names_the_extra_that_adds_a_device(base: Path, tmp_path: Path) -> None:
+    program = """
+import dparray as dp
+try:
+    dp.Device("gpu")
+except dp.DeviceError as error:
+    print(error)
+"""
+    assert 'pip install "dparray[sycl]"' in run(base, "-c", program, folder=tmp_path)
