@@ -300,3 +300,34 @@ def test_the_first_programs_run_without_sycl(tmp_path: Path) -> None:
         "True",
         "[[1.0, 0.0], [0.0, 1.0]] [1, 2, 3]",
     ]
+
+
+@dp.kernel
+def two_loops(item: dp.Item, x: Any, low: dp.constexpr, r1: Any) -> None:
+    x0 = item.get_id(0)
+    total = 0.5
+    for a in range(4):
+        if (x0 + a) % 2:
+            total += a
+    for a in range(9):
+        if total > r1:
+            break
+        for shift in (1, -2):
+            if (x0 + shift) % 2:
+                continue
+            total += a * shift + 2.5
+    x[x0] = total * low
+
+
+def test_a_loop_that_follows_another_is_left_at_different_times() -> None:
+    def expected(i: int) -> float:
+        total = 0.5 + sum(a for a in range(4) if (i + a) % 2)
+        for a in range(9):
+            if total > 11.5:
+                break
+            total += sum(a * shift + 2.5 for shift in (1, -2) if not (i + shift) % 2)
+        return total * 2
+
+    (x,) = on_host(np.zeros(40))
+    dp.call_kernel(two_loops, dp.Range(40), x, 2, 11.5)
+    assert x.tolist() == [expected(i) for i in range(40)]

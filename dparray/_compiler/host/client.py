@@ -63,7 +63,8 @@ def optimised(text: str, target: Target, contracts: bool = False) -> tuple[str, 
 def _optimise(module: Any) -> None:
     """Run LLVM's passes without those that make vectors, and name all values.
 
-    Switches become branches, and work-items are vectorized by the driver.
+    Switches become branches, and work-items are vectorized by the driver. A loop ends in blocks of
+    its own: another loop may be left by some work-items at a time, and must not begin there.
     """
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     tuning.loop_vectorization = tuning.loop_interleaving = tuning.slp_vectorization = False
@@ -72,6 +73,7 @@ def _optimise(module: Any) -> None:
     builder.getModulePassManager().run(module, builder)
     cleaning = llvm.create_new_module_pass_manager()
     cleaning.add_lower_switch_pass()
+    cleaning.add_loop_simplify_pass()
     cleaning.add_instruction_namer_pass()
     cleaning.add_global_dead_code_eliminate_pass()
     cleaning.add_strip_dead_prototype_pass()

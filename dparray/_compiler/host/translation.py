@@ -31,6 +31,7 @@ _LOCAL = re.compile(
     r"(?:undef|poison|zeroinitializer)(?:, align \d+)?$",
     re.MULTILINE,
 )
+_NAME = re.compile(r"%(?:[-\w.$]+|\"[^\"]*\")")
 _NARROWING = re.compile(r"= fptrunc double (\S+) to half")
 _SIZES = {"half": 2, "float": 4, "double": 8, "ptr": 8}
 _ALIGNMENT = 64
@@ -59,11 +60,14 @@ class Head(NamedTuple):
 
 
 def size_of(kind: str) -> int:
-    """Return the bytes of an LLVM type."""
+    """Return the bytes of an LLVM type; of a struct with fields of several sizes, at most these."""
     if kind in _SIZES:
         return _SIZES[kind]
     if kind.startswith("i"):
         return max(1, int(kind[1:]) // 8)
+    if kind.startswith("{"):
+        fields = split(kind[1:-1])
+        return len(fields) * max(map(size_of, fields))
     found = re.fullmatch(r"[\[<](\d+) x (.*)[\]>]", kind)
     assert found is not None, kind
     return int(found[1]) * size_of(found[2])
@@ -87,7 +91,11 @@ def translated(text: str, contracts: bool = False) -> tuple[Head, str]:
     in_local = [at for at, each in enumerate(parameters) if each.startswith("ptr addrspace(3)")]
     body = _without_guards(entry["body"], [each.split()[-1] for each in parameters])
     takes_range = body != entry["body"]
-    text = text[: entry.start("body")] + body + text[entry.end("body") :]
+    # The driver's values have names beside those of the parameters, which users choose.
+    own = {each.split()[-1]: f"%dp.arg{at}" for at, each in enumerate(parameters)}
+    head_and_body = text[entry.start("parameters") : entry.start("body")] + body
+    head_and_body = _NAME.sub(lambda found: own.get(found[0], found[0]), head_and_body)
+    text = text[: entry.start("parameters")] + head_and_body + text[entry.end("body") :]
     text, local_bytes = _with_local_memory(text)
     text = re.sub(r" addrspace\(\d+\)", "", text)
     text = re.sub(r"addrspacecast (\(?)ptr", r"bitcast \1ptr", text)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 
 from dparray._driver.host.analysis import Function, is_of_sub_group
-from dparray._driver.host.reading import Block, Instruction, size_of
+from dparray._driver.host.reading import Block, Instruction, Unsupported, size_of
 
 #: Work-items of a block of a range without groups.
 WIDTH = 32
@@ -260,7 +260,10 @@ class Plan:
             if is_uniform and exits:
                 self._together.append(head)
                 heads.append(head)
-                heads += [to for name in exits for to in function.by[name].to if to not in inside]
+                ends = [to for name in exits for to in function.by[name].to if to not in inside]
+                if not function.partial.isdisjoint(ends):
+                    raise Unsupported("a loop whose end only some work-items reach")
+                heads += ends
         for head, inside in function.loops.items() if allows_masks else ():
             if head in self._together or not inside.isdisjoint(function.joint):
                 continue
