@@ -28,8 +28,8 @@ _LN2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _PI = (3373259426 / 2**30, 1.2154201013012384e-10)
 _ROOT_HALF_BITS = 0x3FE6A09E667F3BCD
-#: The largest angle for which products with the parts of pi are exact; larger ones are left to the C
-#: library.
+#: The largest angle for which products with the parts of pi are exact; larger ones are left to
+#: the C library.
 _MAX_ANGLE = 1e6
 #: The sizes of vectors for which sine and cosine have variants.
 _LANES = {"float": (2, 4, 8, 16), "double": (2, 4, 8)}
