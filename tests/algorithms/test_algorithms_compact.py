@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.algorithms import compact
 from dparray.kernels import compact as kernels
 from dparray.kernels.combine import OPERATIONS
@@ -71,8 +70,8 @@ def test_the_kernels_are_right_in_the_simulator():
         out[...] = 0
         inputs = (x,) if make is kernels.make_select_kernel else ()
         memory = (np.zeros(5, "i8"), np.zeros(4, "i8"))
-        simulate(make(claim), dp.NdRange(4, 1), *inputs, mask, *memory, out, 16)
+        dp.simulate(make(claim), dp.NdRange(4, 1), *inputs, mask, *memory, out, 16)
         np.testing.assert_array_equal(out, x[mask])
     memory = (np.zeros(5, "i8"), np.zeros(4, "i8"))
-    simulate(kernels.make_expand_kernel(claim), dp.NdRange(4, 1), x, mask, *memory, -out, 16)
+    dp.simulate(kernels.make_expand_kernel(claim), dp.NdRange(4, 1), x, mask, *memory, -out, 16)
     np.testing.assert_array_equal(x, np.where(mask, -np.arange(50), np.arange(50)))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.algorithms.histograms import count_in_bins, count_integers
 from dparray.algorithms.tiles import bin_between_edges
 from dparray.kernels.histogram import (
@@ -122,9 +121,9 @@ def test_the_kernels_are_right_in_the_simulator():
     edges = np.linspace(0, 1, 6)
     rows, out = np.full((4, 5), -1), np.zeros(5, np.int64)
     counting = make_histogram_kernel(bin_between_edges(np.float64))
-    simulate(counting, dp.NdRange(4, 1), x, edges, rows, 16, 5.0, 1e-9)
-    simulate(make_add_rows_kernel(), 5, rows, out)
+    dp.simulate(counting, dp.NdRange(4, 1), x, edges, rows, 16, 5.0, 1e-9)
+    dp.simulate(make_add_rows_kernel(), 5, rows, out)
     np.testing.assert_array_equal(out, np.histogram(x, 5, (0, 1))[0])
     numbers = np.arange(50) % 5
-    simulate(make_bincount_kernel(), dp.NdRange(4, 2), numbers, rows, 16)
+    dp.simulate(make_bincount_kernel(), dp.NdRange(4, 2), numbers, rows, 16)
     np.testing.assert_array_equal(rows.sum(axis=0), [10] * 5)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dparray._simulator.simulate import simulate
+from dparray import simulate
 from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.kernels import distance, elementwise, kmeans, matrix, nbody, stencil
 

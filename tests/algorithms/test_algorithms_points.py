@@ -10,7 +10,6 @@ import pytest
 
 import dparray as dp
 from dparray import algorithms
-from dparray._simulator.simulate import simulate
 from dparray.algorithms import clustering
 from dparray.kernels.distance import make_pairwise_distance_kernel
 from dparray.kernels.kmeans import (
@@ -162,24 +161,24 @@ def test_points_with_wrong_arguments() -> None:
 def test_the_kernels_are_right_in_the_simulator() -> None:
     x, y, mass = normal((10, 3), "float64"), normal((6, 3), "float64"), np.arange(1.0, 7.0)
     labels, partials, moved = np.zeros(10, np.int32), np.zeros((2, 24)), np.zeros((6, 3))
-    simulate(make_assign_kernel(3, np.float64), 12, x, y, labels)
+    dp.simulate(make_assign_kernel(3, np.float64), 12, x, y, labels)
     np.testing.assert_array_equal(labels, _nearest(x, y))
     # Local memory for 5 of the 24 sums at a time.
     sums = dp.LocalAccessor((5, 4), np.float64)
-    simulate(make_accumulate_kernel(3, np.float64), dp.NdRange(8, 4), x, labels, partials, sums)
-    simulate(make_centroids_kernel(3, np.float64), 6, partials, y, moved, 0.0)
+    dp.simulate(make_accumulate_kernel(3, np.float64), dp.NdRange(8, 4), x, labels, partials, sums)
+    dp.simulate(make_centroids_kernel(3, np.float64), 6, partials, y, moved, 0.0)
     np.testing.assert_allclose(moved, _means(x, labels, y))
 
     found, part = np.zeros((10, 6)), dp.LocalAccessor(3 * 2, np.float64)
     other = dp.LocalAccessor(1, np.float64)
     kernel = make_pairwise_distance_kernel(3, 2, squared=True, dtype=np.float64)
-    simulate(kernel, dp.NdRange(4 * 2 * 4, 4), x, y, found, part, other)
+    dp.simulate(kernel, dp.NdRange(4 * 2 * 4, 4), x, y, found, part, other)
     step = y - x[:, None]
     np.testing.assert_allclose(found, np.square(step).sum(-1))
 
     pull, tile = np.zeros((6, 3)), dp.LocalAccessor((4, 4), np.float64)
     kernel = make_acceleration_kernel(np.float64)
-    simulate(kernel, dp.NdRange(8, 4), y, mass, pull, tile, 0.25)
+    dp.simulate(kernel, dp.NdRange(8, 4), y, mass, pull, tile, 0.25)
     step = y - y[:, None]
     weight = mass / (np.square(step).sum(-1) + 0.25) ** 1.5
     np.testing.assert_allclose(pull, (step * weight[..., None]).sum(1))

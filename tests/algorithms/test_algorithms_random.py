@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.algorithms import philox_bits, philox_normal, philox_uniform
 from dparray.kernels.philox import make_bits_kernel, philox
 
@@ -29,7 +28,7 @@ def test_the_words_are_those_of_the_reference_implementation(counter, stream, ke
     out = dp.asnumpy(philox_bits(4, key, counter=counter, stream=stream))
     assert " ".join(f"{word:08x}" for word in out) == words
     simulated = np.zeros(4, np.uint32)
-    simulate(make_bits_kernel(philox), 1, simulated, *map(np.uint64, (counter, stream, key)))
+    dp.simulate(make_bits_kernel(philox), 1, simulated, *map(np.uint64, (counter, stream, key)))
     np.testing.assert_array_equal(simulated, out)
 
 

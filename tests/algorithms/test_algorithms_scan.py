@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.algorithms import exclusive_scan, inclusive_scan
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain, make_chained_scan_kernel
@@ -153,7 +152,7 @@ def launched(kernel, index_space, *arguments):
             argument[...] = dp.asnumpy(array)
 
 
-@pytest.mark.parametrize("run", [simulate, launched])
+@pytest.mark.parametrize("run", [dp.simulate, launched])
 @pytest.mark.parametrize("inclusive", [True, False])
 @pytest.mark.parametrize("op", ["add", "minimum"])
 def test_the_kernels_are_right_in_the_simulator_and_on_the_device(op, inclusive, run):

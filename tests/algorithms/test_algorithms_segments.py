@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.algorithms import csr_matvec, segmented_reduce
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.segmented import (
@@ -110,10 +109,10 @@ def test_wrong_offsets_and_indices_touch_nothing_outside(offsets, column):
     offsets, carry = np.asarray(offsets), np.zeros(4)
     segment, out = np.zeros(4, np.int64), np.zeros(offsets.size - 1)
     reducing = make_segmented_reduce_kernel(OPERATIONS["add"], find_segment, np.float64)
-    simulate(reducing, dp.NdRange(4, 1), x, offsets, out, carry, segment, 16)
+    dp.simulate(reducing, dp.NdRange(4, 1), x, offsets, out, carry, segment, 16)
     multiplying = make_csr_matvec_kernel(find_segment, np.float64)
     arguments = (x, columns, offsets, vector, out, carry, segment, 16)
-    simulate(multiplying, dp.NdRange(4, 1), *arguments)
+    dp.simulate(multiplying, dp.NdRange(4, 1), *arguments)
     assert set(segment) <= set(range(-1, offsets.size - 1))
 
 
@@ -190,7 +189,7 @@ def test_the_kernels_are_right_in_the_simulator():
     out, carry, segment = np.zeros(5), np.zeros(4), np.zeros(4, np.int64)
     add = OPERATIONS["add"]
     kernel = make_segmented_reduce_kernel(add, find_segment, np.float64)
-    simulate(kernel, dp.NdRange(4, 1), x, offsets, out, carry, segment, 16)
+    dp.simulate(kernel, dp.NdRange(4, 1), x, offsets, out, carry, segment, 16)
     assert segment.tolist() == [-1, 2, 4, 4]
-    simulate(make_carry_kernel(add, np.float64), 1, carry, segment, out)
+    dp.simulate(make_carry_kernel(add, np.float64), 1, carry, segment, out)
     np.testing.assert_array_equal(out, [3, 0, x[3:30].sum(), 30, x[31:].sum()])

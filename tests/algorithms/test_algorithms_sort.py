@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.algorithms import sort_by_key, stable_argsort
 from dparray.kernels.radix_sort import (
     make_digit_count_kernel,
@@ -91,9 +90,9 @@ def test_the_kernels_are_right_in_the_simulator(dtype):
     for shift in range(0, bits, 8):
         counts, out, moved = np.full((4, 256), -1), np.zeros_like(pattern), np.zeros_like(values)
         items, step = dp.NdRange(4, 1), np.uint64(shift)
-        simulate(make_digit_count_kernel(digit_of), items, pattern, counts, 16, step)
-        simulate(make_digit_place_kernel(), 1, counts)
+        dp.simulate(make_digit_count_kernel(digit_of), items, pattern, counts, 16, step)
+        dp.simulate(make_digit_place_kernel(), 1, counts)
         move = make_move_kernel(digit_of, has_values=True)
-        simulate(move, items, pattern, values, counts, out, moved, 16, step)
+        dp.simulate(move, items, pattern, values, counts, out, moved, 16, step)
         pattern, values = out, moved
     np.testing.assert_array_equal(values, np.argsort(keys, kind="stable"))

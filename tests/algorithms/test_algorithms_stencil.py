@@ -9,7 +9,6 @@ import pytest
 
 import dparray as dp
 from dparray import algorithms
-from dparray._simulator.simulate import simulate
 from dparray.kernels.stencil import make_convolution_kernel, make_separable_convolution_kernel
 from tests.support import normal
 
@@ -115,7 +114,7 @@ def test_the_convolution_is_right_in_the_simulator(boundary: str) -> None:
     out = np.zeros_like(x)
     kernel = make_convolution_kernel(weights.shape, boundary == "edge", np.float32)
     tile = dp.LocalAccessor((4, 6, 12), np.float32)
-    simulate(kernel, dp.NdRange(2 * 2 * 4 * 4, 4), x, weights, out, tile)
+    dp.simulate(kernel, dp.NdRange(2 * 2 * 4 * 4, 4), x, weights, out, tile)
     expected = ndimage.correlate(x, weights, mode=SCIPY_MODES[boundary])
     np.testing.assert_allclose(out, expected, atol=1e-5)
 
@@ -125,7 +124,7 @@ def test_the_separable_convolution_is_right_in_the_simulator() -> None:
     out = np.zeros_like(x)
     tiles = dp.LocalAccessor((8, 8), np.float32), dp.LocalAccessor((8, 4), np.float32)
     kernel = make_separable_convolution_kernel(2)
-    simulate(kernel, dp.NdRange(2 * 2 * 3 * 4, 4), x, weights, out, *tiles)
+    dp.simulate(kernel, dp.NdRange(2 * 2 * 3 * 4, 4), x, weights, out, *tiles)
     expected = x
     for axis in (2, 1):
         expected = ndimage.correlate1d(expected, weights, axis, mode="nearest")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.algorithms import (
     compact,
     exclusive_scan,
@@ -122,17 +121,19 @@ def test_the_kernels_are_right_in_the_simulator(sub_group: int) -> None:
     ranges = dp.NdRange(16, 8), dp.NdRange(8, 8)
     options = {"sub_group_size": sub_group}
     functions = ("add", combine, scan, np.int64)
-    simulate(tiles.make_tile_total_kernel(*functions), ranges[0], x, total, scratch, **options)
+    dp.simulate(tiles.make_tile_total_kernel(*functions), ranges[0], x, total, scratch, **options)
     assert total.tolist() == [x[:32].sum(), x[32:].sum()]
     carrying = tiles.make_carry_kernel(*functions)
-    simulate(carrying, ranges[1], total, carry, scratch, np.int64(3), **options)
+    dp.simulate(carrying, ranges[1], total, carry, scratch, np.int64(3), **options)
     assert carry.tolist() == [3, 3 + x[:32].sum(), 3 + x.sum()]
     scanning = tiles.make_tile_scan_kernel(*functions, True)
-    simulate(scanning, ranges[0], x, carry, out, scratch, **options)
+    dp.simulate(scanning, ranges[0], x, carry, out, scratch, **options)
     assert out.tolist() == (3 + x.cumsum()).tolist()
     mask, chosen = x > 3, np.zeros((x > 3).sum(), "i8")
-    simulate(tiles.make_tile_total_kernel(*functions), ranges[0], mask, total, scratch, **options)
-    simulate(carrying, ranges[1], total, carry, scratch, np.int64(0), **options)
+    dp.simulate(
+        tiles.make_tile_total_kernel(*functions), ranges[0], mask, total, scratch, **options
+    )
+    dp.simulate(carrying, ranges[1], total, carry, scratch, np.int64(0), **options)
     selecting = tiles.make_tile_select_kernel(scan)
-    simulate(selecting, ranges[0], x, mask, carry, chosen, scratch, **options)
+    dp.simulate(selecting, ranges[0], x, mask, carry, chosen, scratch, **options)
     assert chosen.tolist() == x[mask].tolist()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from dparray import simulate
 from dparray._codegen import (
     domain,
     elementwise,
@@ -21,7 +22,6 @@ from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import contiguous_strides, reduced_shape
-from dparray._simulator.simulate import simulate
 from dparray.kernel_api import (
     AtomicRef,
     LocalAccessor,

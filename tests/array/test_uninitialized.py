@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._array import fastpath
+from tests.support import compiled_module
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -111,7 +111,7 @@ def test_no_operation_crashes(compiled: str) -> None:
 
 @pytest.mark.parametrize("name", ["add", "pow", "matmul", "lt", "iadd", "getitem"])
 def test_the_error_shows_how_to_create_arrays(name: str) -> None:
-    if fastpath.module is None:
+    if compiled_module is None:
         pytest.skip("the compiled module is not built")
     with pytest.raises(TypeError, match=r"never initialized.*dp\.empty"):
         _OPERATORS[name](uninitialized(), 1)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._graph.ops import OPS
 from dparray.cli.bench import machine as _machine
 from tests.benchmarks import (
     _timer,
@@ -30,6 +29,7 @@ from tests.benchmarks import command as bench
 from tests.benchmarks import compile as first_calls
 from tests.benchmarks._registry import Benchmark, Row, Settings
 from tests.benchmarks._timer import Candidate, Timing
+from tests.support import OPS
 
 SETTINGS = Settings(dp.Device("cpu"), (9,), 0.0)
 

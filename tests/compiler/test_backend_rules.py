@@ -27,9 +27,8 @@ import dparray as dp
 from dparray._compiler import compile
 from dparray._compiler.spirv import client, expansions, protocol, rules
 from dparray._compiler.spirv.protocol import INTEL_CPU
-from dparray._evaluate import limits
 from tests.compiler.module_rules import faults
-from tests.support import TARGET
+from tests.support import TARGET, force
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -341,7 +340,7 @@ def test_work_items_may_all_do_the_same(kernel: Any, function: Any) -> None:
 
 def test_a_norm_of_all_elements_of_a_transposed_array() -> None:
     x = np.arange(36, dtype="float32").reshape(3, 4, 3)
-    with limits.force("fused"):
+    with force("fused"):
         norm = dp.linalg.vector_norm(dp.asarray(x).transpose(2, 0, 1))
         assert float(norm) == pytest.approx(np.linalg.norm(x), rel=1e-6)
 

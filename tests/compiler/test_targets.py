@@ -22,8 +22,8 @@ from dparray._compiler.spirv.protocol import INTEL_CPU
 from dparray._driver import traits_of
 from dparray._driver.interface import Target
 from dparray._driver.sycl import devices
-from dparray._evaluate import evaluate, limits
-from tests.support import TARGET, launched
+from dparray._evaluate import evaluate
+from tests.support import TARGET, force, launched
 
 OTHER = Target("spirv64")
 TYPES = ("item:1", "i8:1C")
@@ -129,7 +129,7 @@ def test_a_kernel_function_is_compiled_for_each_target(with_other_target: Any) -
 
 def test_an_expression_is_compiled_for_each_target(with_other_target: Any) -> None:
     host = np.arange(1000, dtype=np.float32)
-    with limits.force("fused"), launched() as launches:
+    with force("fused"), launched() as launches:
         for options in ({"device": "cpu"}, {"sycl_queue": with_other_target}):
             x = dp.asarray(host, **options)
             np.testing.assert_array_equal((x * 3 + x).asnumpy(), host * 3 + host)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import evaluate, limits
 from tests.cuda import packages
 from tests.cuda.launches import Argument, Blocks, Checker, Launch, difference
 from tests.kernel import random_kernels
+from tests.support import force, forget_plans
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(
@@ -29,7 +29,7 @@ PARTS = 8  # of the call list
 @pytest.fixture
 def checker(libdevice: None, new_cache: None) -> Iterator[Checker]:
     """Check all launches of a test, of kernels that were compiled before, too."""
-    evaluate.forget()
+    forget_plans()
     for name in [name for name in sys.modules if name.startswith("dparray.algorithms.")]:
         for function in vars(sys.modules[name]).values():
             if hasattr(function, "cache_clear"):
@@ -68,7 +68,7 @@ _EXPRESSIONS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", _EXPRESSIONS)
 def test_expressions(checker: Checker, name: str) -> None:
-    with limits.force("fused"):
+    with force("fused"):
         found = _EXPRESSIONS[name](dp.asarray(_X.astype("float32")))
         assert found.asnumpy().size
 

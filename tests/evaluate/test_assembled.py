@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
 from dparray._evaluate.evaluate import observers
 from dparray._evaluate.plan import FusedStep
+from tests.support import force
 
 SHAPES = [(1,), (7,), (5, 9), (4, 5, 6), (40, 70), (0, 3)]
 DTYPES = ["f4", "f8", "i1", "u8", "?", "c8", "f2"]
@@ -30,7 +30,7 @@ def backend(request: pytest.FixtureRequest) -> Any:
     if not request.param:
         yield ""
         return
-    with limits.force(request.param):
+    with force(request.param):
         yield request.param
 
 
@@ -112,7 +112,7 @@ def test_a_kernel_reads_rolled_operands_by_index() -> None:
     observer = lambda bound, canonical, order: plans.append(bound.plan)  # noqa: E731
     observers.append(observer)
     try:
-        with limits.force("fused"):
+        with force("fused"):
             _equal(_life(dp, dp.asarray(host)), _life(np, host))
     finally:
         observers.remove(observer)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import bound_plan, dependents, limits
+from dparray._evaluate import bound_plan, dependents
 from dparray._graph.node import pending_order
+from tests.support import force
 
 
 @dp.kernel
@@ -61,7 +62,7 @@ def test_inner_values_with_another_pending_reader_are_held() -> None:
 
 def test_a_write_first_evaluates_pending_readers() -> None:
     x = dp.asarray(np.ones(200_000, np.float32))
-    with limits.force("fused"):
+    with force("fused"):
         inner = x * 2.0
         other = inner + 1.0
         x[...] = inner * 5.0
@@ -90,7 +91,7 @@ def test_a_failed_write_leaves_the_readers_recorded(
     def refuse(*_: Any) -> None:
         raise dp.exceptions.MemoryError("none")
 
-    with limits.force(executor):
+    with force(executor):
         y, z = x * 2 + 1, x * 3
         with monkeypatch.context() as patch:
             patch.setattr(bound_plan, "execute", refuse)

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import evaluate, limits, schedule
+from dparray._evaluate import evaluate, schedule
 from dparray._evaluate.plan import KernelEntry
+from tests.support import force
 
 
 @pytest.fixture(autouse=True)
 def eager() -> Iterator[None]:
     """Compile each new structure immediately; the host computes nothing."""
-    with limits.force("fused"), dp.config.override(lazy=False, host_tier=False):
+    with force("fused"), dp.config.override(lazy=False, host_tier=False):
         yield
 
 

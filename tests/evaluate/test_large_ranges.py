@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import bound_plan, limits, schedule
+from dparray._evaluate import bound_plan, schedule
 from dparray._runtime import launch
+from tests.support import force
 
 LIMIT = 40_000
 SIZE = LIMIT + 20_016
@@ -97,7 +98,7 @@ def test_a_write_by_a_mask_needs_no_memory_for_another_array() -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex64"])
 def test_an_array_that_is_its_own_mask_or_value(dtype: str) -> None:
-    with limits.force("host"):
+    with force("host"):
         host = (np.arange(SIZE) % 3).astype(dtype)
         x = dp.asarray(host)
         for mine, theirs in ((x, host), (x[1:], host[1:])):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
+from tests.support import force
 
 
 @pytest.mark.parametrize("executor", ["host", "library", "fused"])
@@ -15,7 +15,7 @@ from dparray._evaluate import limits
 def test_large_floats_become_integers(given: str, dtype: str, executor: str) -> None:
     largest = min(np.iinfo(dtype).max, 2**62)
     x = np.array([0.0, 3.7, largest / 2, largest * 0.75]).astype(given)
-    with limits.force(executor):
+    with force(executor):
         ours = dp.asarray(x)
         np.testing.assert_array_equal(ours.astype(dtype).asnumpy(), x.astype(dtype))
         out = dp.zeros((), dtype)
@@ -31,7 +31,7 @@ def test_results_go_to_arrays_of_more_dimensions(
 ) -> None:
     x, y = np.arange(12.0).reshape(3, 4), np.arange(4.0)[::-1]
     theirs = np.zeros(shape, "bool" if name == "logical_and" else "float64")
-    with limits.force(executor), dp.config.override(host_tier=executor == "host"):
+    with force(executor), dp.config.override(host_tier=executor == "host"):
         ours = dp.asarray(theirs)
         operands = [dp.asarray(each) for each in (x, y)]
         if name == "where":

@@ -12,9 +12,9 @@ import dparray as dp
 from dparray._array import fastpath
 from dparray._array.apply import OPERATIONS
 from dparray._codegen.canonical import Canonical
-from dparray._evaluate import limits
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import OPS
+from tests.support import force
 
 if fastpath.module is None:
     pytest.skip("the fast path is not compiled", allow_module_level=True)
@@ -51,7 +51,7 @@ def test_nodes_are_alike(name: str, dtype: str) -> None:
         "square": lambda x: x**2,
         "negative": lambda x: -x,
     }
-    with limits.force("fused"):
+    with force("fused"):
         given = arrays(dtype)
         pairs = [(x, y) for x in given for y in [*given, 2, 0.5, True, np.float32(2)]]
         for x, y in pairs:
@@ -68,7 +68,7 @@ def test_nodes_are_alike(name: str, dtype: str) -> None:
 
 
 def test_forms_are_alike() -> None:
-    with limits.force("fused"):
+    with force("fused"):
         x, part, every, turned, reverse, pending = arrays("float64")
         for y in (
             x * 2 + x,
@@ -88,7 +88,7 @@ def test_forms_are_alike() -> None:
 
 
 def test_a_long_expression_and_one_of_several_roots_are_python_s() -> None:
-    with limits.force("fused"):
+    with force("fused"):
         x = dp.asarray(np.linspace(0, 1, 3_000))
         y = x
         for _ in range(70):
@@ -105,7 +105,7 @@ def test_a_long_expression_and_one_of_several_roots_are_python_s() -> None:
 
 
 def test_a_write_finds_its_pending_readers() -> None:
-    with limits.force("fused"):
+    with force("fused"):
         values = np.linspace(0, 1, 3_000)
         x = dp.asarray(values)
         y = x * 2 + x[::-1]

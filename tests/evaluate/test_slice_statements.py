@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
 from dparray._layout import are_apart
-from tests.support import launched
+from tests.support import force, launched
 
 SHAPES = [(9, 12), (40, 50), (300, 400), (7, 8, 9), (40, 30, 50), (70_000,)]
 
@@ -119,7 +118,7 @@ def test_random_statements_are_those_of_numpy(queue: Any, seed: int) -> None:
         statements.held = 0
         program = statements.program(8)
         tier = statements.draw.choice([None, None, "fused", "host", "library"])
-        with limits.force(tier) if tier else nullcontext():
+        with force(tier) if tier else nullcontext():
             found = run(program, dp, ours)
             wanted = run(program, np, theirs)
             for name, value in wanted.items():
@@ -223,7 +222,7 @@ def test_libraries_see_statements_before_them(queue: Any) -> None:
     """This includes functions that wait only for the queue, as dpnp's general eigenvalues do."""
     generator = np.random.default_rng(4)
     y = dp.empty((2, 2), sycl_queue=queue)
-    with dp.config.override(host_tier=False), limits.force("fused"):
+    with dp.config.override(host_tier=False), force("fused"):
         for _ in range(20):
             values = generator.random((2, 2)) + 4 * np.eye(2)
             x = dp.asarray(values, sycl_queue=queue)

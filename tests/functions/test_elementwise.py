@@ -15,9 +15,8 @@ from hypothesis.extra import numpy as hnp
 
 import dparray as dp
 from dparray._dtypes import NAMES
-from dparray._evaluate import limits
 from dparray._graph.ops import OPS, Op
-from tests.support import examples, same
+from tests.support import examples, force, same
 
 SAMPLES = {
     "b": [True, False, True],
@@ -285,7 +284,7 @@ def test_complex_functions_of_reversed_arrays(dtype: str, ways: tuple[int, ...])
 
 @pytest.mark.parametrize("name", ["host", "fused", "library"])
 def test_clip_keeps_the_sign_of_a_zero(name: str) -> None:
-    with limits.force(name):
+    with force(name):
         for zero, low, high in ((-0.0, 0, 3), (0.0, -3, -0.0), (-0.0, None, 0.0), (0.0, -0.0, 1)):
             x = np.full(70, zero)
             found = dp.clip(dp.asarray(x), low, high).asnumpy()

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
 from tests.functions.generated_arguments import Arr, Call
 from tests.functions.generated_calls import carry_out, generate, names, ufuncs
+from tests.support import force
 
 CALLS_OF_EACH = 4
 #: Known differences: a pattern of the text of `difference`, and the reason.
@@ -100,7 +100,7 @@ def tier(name: str) -> Iterator[None]:
         elif name == "no host tier":
             stack.enter_context(dp.config.override(host_tier=False))
         elif name in ("library", "fused", "host"):
-            stack.enter_context(limits.force(name))
+            stack.enter_context(force(name))
         elif name == "busy":
             stack.enter_context(dp.config.override(lazy=False, host_tier=False))
         yield

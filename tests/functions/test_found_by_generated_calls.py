@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
 from tests.functions.comparison import compare
 from tests.functions.test_every_function import tier
+from tests.support import force
 
 
 def test_choices_and_default_promote_together() -> None:
@@ -275,7 +275,7 @@ def test_a_variance_without_degrees_of_freedom_is_a_quotient_by_zero(
     way: Literal["host", "library", "fused"],
 ) -> None:
     x = np.asarray([[1.0, 2.0], [3.0, 3.0]])
-    with limits.force(way):
+    with force(way):
         for name in ("var", "std"):
             for ddof in (1, 2, 3):
                 compare(lambda xp, n=name, d=ddof: getattr(xp, n)(xp.asarray(x), axis=1, ddof=d))
@@ -473,7 +473,7 @@ def test_powers_of_booleans_are_written_where_a_mask_is_true(exponent: Any) -> N
 
 def test_einsum_takes_broadcast_operands() -> None:
     one, y = np.asarray([[-0.5]], "float16"), np.arange(12).reshape(3, 4) % 5 > 2
-    with limits.force("library"), dp.config.override(host_tier=False):
+    with force("library"), dp.config.override(host_tier=False):
         compare(
             lambda xp: xp.einsum(
                 "ij,jk->ik", xp.broadcast_to(xp.asarray(one), (2, 3)), xp.asarray(y)
@@ -723,7 +723,7 @@ def test_out_holds_what_a_sum_starts_with(dtype: str | None) -> None:
 
 def test_orders_of_comparisons_beyond_a_dtype() -> None:
     x = np.ones((4, 2, 4), "int32")
-    with limits.force("library"):
+    with force("library"):
         assert (dp.asarray(x).T <= 2**60).strides == (x.T <= 2**60).strides
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
 from tests.functions.comparison import compare
+from tests.support import force
 
 
 @pytest.mark.parametrize("function", ["convolve", "correlate"])
@@ -256,7 +256,7 @@ def test_integers_round_by_quotients(dtype: str, way: Literal["library", "fused"
     largest = int(np.iinfo(dtype).max)
     x = np.asarray([0, 15, 25, largest // 2 + 5, largest // 3 * 2 + 1, 34463], dtype)
     for decimals in (-1, -2, -5):
-        with limits.force(way):
+        with force(way):
             found = dp.round(dp.asarray(x), decimals).asnumpy()
         wanted = np.round(x, decimals)
         assert found.dtype == wanted.dtype
@@ -268,7 +268,7 @@ def test_integers_round_by_quotients(dtype: str, way: Literal["library", "fused"
 def test_large_floats_become_uint64(way: Literal["library", "fused", "host"]) -> None:
     for dtype in ("float32", "float64"):
         x = np.asarray([2.0**63, 1.5 * 2.0**63, 2.0**62, 7.5, 2.0**64 - 2.0**41], dtype)
-        with limits.force(way):
+        with force(way):
             found = (dp.asarray(x) * 1).astype("uint64").asnumpy()
         assert np.array_equal(found, x.astype("uint64"))
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
-from tests.support import launched
+from tests.support import force, launched
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 OTHERS = np.random.default_rng(0).permutation(EVERY)
@@ -164,6 +163,6 @@ def test_sums_of_many_float16_numbers_are_as_exact_as_numpys(
     call = SUMS_OF_LINES[name]
     exact = np.asarray(call(np, x.astype("float64"), w.astype("float64")))
     off = np.abs(call(np, x, w).astype("float64") - exact).max()
-    with limits.force(executor):
+    with force(executor):
         found = call(dp, dp.asarray(x, order=order), dp.asarray(w)).asnumpy().astype("float64")
     assert np.abs(found - exact).max() <= off + 1e-3 * np.abs(exact).max()

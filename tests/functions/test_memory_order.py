@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
+from tests.support import force
 
 WAYS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     "as it comes": contextlib.nullcontext,
     "eager": lambda: dp.config.override(lazy=False),
     "no host tier": lambda: dp.config.override(host_tier=False),
-    "library": lambda: limits.force("library"),
-    "fused": lambda: limits.force("fused"),
+    "library": lambda: force("library"),
+    "fused": lambda: force("fused"),
 }
 #: The last shape is too large for the host to compute eagerly.
 SHAPES = ((2, 3), (3, 1, 5), (120, 90))

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
 from tests.benchmarks._programs import PROGRAMS
-from tests.support import same
+from tests.support import force, same
 
 
 def results(name: str) -> tuple[np.ndarray, dp.ndarray]:
@@ -40,7 +39,7 @@ def test_a_program_has_numpys_results(name: str, lazy: bool) -> None:
 # In the triangular solver, every number of reduced elements up to 16 has a separate kernel.
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"triangular solver"}))
 def test_a_program_gives_the_same_in_generated_kernels(name: str) -> None:
-    with limits.force("fused"):
+    with force("fused"):
         agrees(name)
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dparray as dp
-from dparray._dtypes import NAMES
-from tests.support import examples, same
+from tests.support import DTYPES, examples, same
 
 EVERYWHERE = settings(
     max_examples=examples(40),
@@ -39,7 +38,7 @@ def sample(dtype: str) -> np.ndarray:
     return (numbers * (1 - 0.5j) if np.dtype(dtype).kind == "c" else numbers).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", NAMES)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_dtype_along_axes(name: str, dtype: str, executor: str) -> None:
     if executor == "device" and dtype not in ("bool", "int32", "float32", "complex64"):

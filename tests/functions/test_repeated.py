@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
 from dparray.exceptions import ShapeError
+from tests.support import force
 
 REPEATED = {
     "each twice": ((20_001,), lambda xp, x: xp.repeat(x, 2)),
@@ -52,7 +52,7 @@ def test_repeated_like_numpy(name: str, dtype: str, executor: str) -> None:
     if executor == "any":
         found = act(dp, dp.asarray(values)).asnumpy()
     else:
-        with limits.force(executor):
+        with force(executor):
             found = act(dp, dp.asarray(values)).asnumpy()
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
@@ -71,7 +71,7 @@ def test_dtypes_repeated(dtype: str) -> None:
 def test_parts_repeated(part: str) -> None:
     values = _numbered((8008, 8), "uint8")
     of, given = PARTS[part](values), PARTS[part](dp.asarray(values))
-    with limits.force("fused"):
+    with force("fused"):
         for act in (lambda xp, x: xp.tile(x, 2), lambda xp, x: xp.repeat(x, 2, 0)):
             np.testing.assert_array_equal(act(dp, given).asnumpy(), act(np, of))
 
@@ -95,7 +95,7 @@ def test_a_column_of_an_array_is_written_to_all_of_it(executor: str) -> None:
     values = _numbered((6000, 3), "uint8")
     x = dp.asarray(values)
     values[...] = values[::-1, :1]
-    with limits.force(executor):
+    with force(executor):
         x[...] = x[::-1, :1]
         np.testing.assert_array_equal(x.asnumpy(), values)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.kernels.scan import make_column_scan_kernel, make_line_scan_kernel
 from tests.support import counts
 
@@ -76,9 +75,9 @@ def test_the_kernels_are_right_in_the_simulator(op):
     x = counts(60, "i2")
     out = np.zeros(60, "i8")
     lines = make_line_scan_kernel(op, np.int64, True)
-    simulate(lines, dp.NdRange(2, 1), x, out, 12, 3, np.int64(-9 if op == "maximum" else 0))
+    dp.simulate(lines, dp.NdRange(2, 1), x, out, 12, 3, np.int64(-9 if op == "maximum" else 0))
     np.testing.assert_array_equal(out.reshape(5, 12), ufunc.accumulate(x.reshape(5, 12), 1))
     columns = make_column_scan_kernel(op, np.int64)
-    simulate(columns, dp.NdRange((3, 2), (1, 1)), x, out, 4, 5, 3)
+    dp.simulate(columns, dp.NdRange((3, 2), (1, 1)), x, out, 4, 5, 3)
     expected = ufunc.accumulate(x.reshape(3, 4, 5), 1)
     np.testing.assert_array_equal(out.reshape(3, 4, 5), expected)

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray._evaluate import background
 from dparray.algorithms import selection
-from tests.support import counts, examples, kernels_of, launched
+from tests.support import counts, examples, kernels_of, launched, wait_for_compiler
 
 SHAPES = [(40_000,), (70_001,), (200, 300), (5, 100, 101)]
 
@@ -197,7 +196,7 @@ def test_numpy_selects_until_the_kernel_is_there() -> None:
         assert kernels_of(lambda: x[mask]) == []
         for _ in range(60):
             np.testing.assert_array_equal(x[mask].asnumpy(), expected)
-        background.wait()
+        wait_for_compiler()
         found = []
         assert kernels_of(lambda: found.append(x[mask]))
     np.testing.assert_array_equal(found[0].asnumpy(), expected)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections import namedtuple
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -672,11 +673,12 @@ def clipped_sum(x: Any, most: float) -> Any:
 
 
 @pytest.fixture
-def no_cpu(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> None:
+def no_cpu(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> Iterator[None]:
     pretend(shares_memory=False)
-    # The host reads no memory directly, so every read is a copy from a device.
-    monkeypatch.setattr("dparray._array.transfer.host.is_ready", lambda *given: False)
     monkeypatch.setattr("dparray._runtime.fallback._told", set())
+    # The host reads no memory directly, so every read is a copy from a device.
+    with dp.config.override(host_tier=False):
+        yield
 
 
 @pytest.mark.usefixtures("no_cpu")

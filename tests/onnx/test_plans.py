@@ -11,9 +11,8 @@ onnx = pytest.importorskip("onnx", reason="dparray.onnx needs the package onnx")
 
 from onnx import helper  # noqa: E402
 
-from dparray._evaluate import background, limits  # noqa: E402
 from tests.onnx.test_models import info, make, values  # noqa: E402
-from tests.support import run_in_threads  # noqa: E402
+from tests.support import force, run_in_threads, wait_for_compiler  # noqa: E402
 
 node = helper.make_node
 LARGE = 100_000
@@ -71,7 +70,7 @@ def bound_chain(x, s):
     model = chain()
     for _ in range(3):
         check(model, x, s)
-        background.wait()
+        wait_for_compiler()
     return model
 
 
@@ -81,7 +80,7 @@ def test_convolutions_run_by_their_bound_plans() -> None:
         x = dp.asarray(values(1, 3, 40, 40, seed=seed))
         made = model(x).asnumpy()
         np.testing.assert_array_equal(made, plan_of(model).recorded(x)[0].asnumpy())
-        background.wait()
+        wait_for_compiler()
     assert is_bound(model)
 
 
@@ -115,7 +114,7 @@ def test_options_that_change_plans() -> None:
     x, s = (dp.asarray(values(LARGE // 100, 100, seed=seed)) for seed in (1, 2))
     model = bound_chain(x, s)
     before = plan_of(model)._token
-    with limits.force("library"):
+    with force("library"):
         check(model, x, s)
     check(model, x, s)
     assert plan_of(model)._token is not before

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import background, deferred_placement, limits
+from dparray._evaluate import background, deferred_placement
 from dparray._scheduling import executor, heft
 from dparray._scheduling.problem import Copy, NoRoom, Step
 from tests.scheduling.graphs import MB, check, machine, random_problem
-from tests.support import values
+from tests.support import force, values
 
 SHAPE = (400, 500)
 
@@ -330,7 +330,7 @@ def test_constants_are_where_they_were_made(pair: list[dp.Device]) -> None:
 def test_a_profile_measures_the_steps(pair: list[dp.Device]) -> None:
     host = [values((1000, 1000), "float32", seed) for seed in range(2)]
     a, b = (dp.asarray(x, device=place) for x, place in zip(host, pair, strict=True))
-    with dp.profile(), dp.placement("fastest"), limits.force("fused"):
+    with dp.profile(), dp.placement("fastest"), force("fused"):
         dp.exp(a + b).asnumpy()
     measured = [step.measured for step in dp.placement.trace()[-1].steps]
     assert all(seconds is not None and seconds > 0 for seconds in measured)

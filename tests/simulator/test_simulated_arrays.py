@@ -11,7 +11,6 @@ import pytest
 
 import dparray as dp
 from dparray import kernel_api
-from dparray._simulator.simulate import simulate
 
 
 def on_both(function, index_range, *args):
@@ -19,7 +18,7 @@ def on_both(function, index_range, *args):
     device = [dp.asarray(one) if isinstance(one, np.ndarray) else one for one in args]
     dp.call_kernel(dp.kernel(function), index_range, *device)
     host = [one.copy() if isinstance(one, np.ndarray) else one for one in args]
-    simulate(function, index_range, *host)
+    dp.simulate(function, index_range, *host)
     pairs = zip(device, host, strict=True)
     return [(dp.asnumpy(a), b) for a, b in pairs if isinstance(b, np.ndarray)]
 
@@ -190,7 +189,7 @@ def increment(item, x):
 def test_arrays_of_dparray_are_copied_to_the_host_and_back(queue):
     x = dp.asarray(np.zeros((4, 6)), sycl_queue=queue, usm_type="shared")
     kernel = dp.kernel(increment)
-    simulate(kernel, 3, x[1, ::-2])
+    dp.simulate(kernel, 3, x[1, ::-2])
     dp.call_kernel(kernel, dp.Range(3), x[1, ::-2])
     expected = np.zeros((4, 6))
     expected[1, ::-2] = 2
@@ -205,7 +204,7 @@ def shift(item, source, target):
 def test_overlapping_views_of_one_device_array_share_memory():
     x = dp.arange(8)
     with pytest.raises(dp.SimulationError, match=r"source\[1\], which work-item \(0,\) wrote"):
-        simulate(shift, 7, x[:-1], x[1:])
+        dp.simulate(shift, 7, x[:-1], x[1:])
     assert x.tolist() == list(range(8))
 
 

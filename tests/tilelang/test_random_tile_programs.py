@@ -18,8 +18,8 @@ from random_programs import program
 
 import dparray as dp
 from dparray import config, tilelang
-from dparray._evaluate import limits
 from dparray.tilelang import contracting
+from tests.support import force
 
 QUICK = 500
 KERNELS = 12
@@ -111,7 +111,7 @@ def test_random_programs_agree_as_pending_values(
 ) -> None:
     monkeypatch.setattr(config, "host_tier", False)
     monkeypatch.setattr(contracting, "MAX_HOST_POINTS", -1)
-    with limits.force("fused"):
+    with force("fused"):
         assert difference(seed) is None
 
 
@@ -120,7 +120,7 @@ def main(first: int, last: int, tier: str) -> None:
     config.host_tier = not tier
     if tier == "pending":
         contracting.MAX_HOST_POINTS = -1
-    with limits.force("fused") if tier == "pending" else nullcontext():
+    with force("fused") if tier == "pending" else nullcontext():
         for number in range(first, last):
             wrong = difference(number)
             if wrong:

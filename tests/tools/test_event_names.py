@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks
+from tests.support import observed
 
 VALUES = np.random.default_rng(0).random(40)
 POSITIONS = np.arange(40) % 7
@@ -50,19 +50,14 @@ def test_events_have_public_names(name: str) -> None:
         if event in ("host", "launch", "library"):
             work.append(event)
 
-    unsubscribe = _hooks.subscribe(note)
-    _hooks.trace(True)
-    try:
-        for is_on in (True, False):
-            with dp.config.override(host_tier=is_on):
-                found = CALLS[name](x, i)
-                for each in found if isinstance(found, tuple) else (found,):
-                    if isinstance(each, dp.ndarray):
-                        dp.eval(each)
-                dp.synchronize()
-    finally:
-        _hooks.trace(False)
-        unsubscribe()
+    for is_on in (True, False):
+        # A profile makes operations on small arrays events, too.
+        with observed(note), dp.profile(), dp.config.override(host_tier=is_on):
+            found = CALLS[name](x, i)
+            for each in found if isinstance(found, tuple) else (found,):
+                if isinstance(each, dp.ndarray):
+                    dp.eval(each)
+            dp.synchronize()
     assert work
     for each in {*names} - {"", "an expression", "x[index]", "x[index] = value"}:
         assert any(hasattr(owner, each) for owner in PUBLIC), each

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._simulator.simulate import simulate
 from dparray.kernels.matrix import make_matmul_kernel, make_transpose_kernel
 from tests.benchmarks import examples
 
@@ -119,9 +118,9 @@ def test_the_kernels_are_right_in_the_simulator() -> None:
     out = np.zeros((2, 5, 9), np.float32)
     part = dp.LocalAccessor(2 * 3, np.float32)
     kernel = make_matmul_kernel(2, 3, np.float32)
-    simulate(kernel, dp.NdRange(2 * 3 * 3 * 4, 4), a, b, out, part)
+    dp.simulate(kernel, dp.NdRange(2 * 3 * 3 * 4, 4), a, b, out, part)
     np.testing.assert_allclose(out, a @ b, atol=1e-5)
     out = np.zeros((2, 7, 5), np.float32)
     tile = dp.LocalAccessor((4, 5), np.float32)
-    simulate(make_transpose_kernel(4, 1), dp.NdRange(2 * 2 * 2 * 4, 4), a, out, tile)
+    dp.simulate(make_transpose_kernel(4, 1), dp.NdRange(2 * 2 * 2 * 4, 4), a, out, tile)
     np.testing.assert_array_equal(out, a.swapaxes(1, 2))

@@ -18,11 +18,12 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
-from dparray._evaluate import limits, timing
+from dparray._evaluate import timing
 from dparray._profile import profile
 from dparray._profile.recorder import Record
 from dparray._profile.timeline import Timeline, lanes_of
 from dparray.memory.blocks import allocate
+from tests.support import force
 
 COUNT = 400_000
 
@@ -126,7 +127,7 @@ def test_queues_have_a_column_where_there_are_several(tmp_path: Path) -> None:
     cpu = dp.Device("cpu")
     parts = [dp.ones(COUNT, device=part) for part in cpu.create_sub_devices(partition=1)[:2]]
     dp.eval(*parts)
-    with limits.force("fused"), dp.profile() as p:
+    with force("fused"), dp.profile() as p:
         for part in parts:
             dp.eval(part + 1)
     rows = [row for row in p.rows if row.kind == "kernel"]
@@ -204,7 +205,7 @@ def test_overlapping_events_have_separate_lanes() -> None:
 def test_an_expression_of_the_library_is_counted_once(queue: Any) -> None:
     x = dp.ones(COUNT, sycl_queue=queue)
     dp.eval(x)
-    with limits.force("library"), dp.profile() as p:
+    with force("library"), dp.profile() as p:
         y = dp.sin(x) + 1
         line = line_here() - 1
         dp.eval(y)
@@ -273,7 +274,7 @@ def test_work_of_the_host_has_its_bytes() -> None:
 def test_expressions_of_the_host_have_the_bytes_of_operands_and_results(count: int) -> None:
     x, y = dp.ones(count), dp.ones(count)
     dp.eval(x, y)
-    with limits.force("host"), dp.profile() as p:
+    with force("host"), dp.profile() as p:
         dp.eval(dp.add(x, y))
     assert [each.nbytes for each in p.events if each.kind == "host"] == [3 * x.nbytes]
 
@@ -331,7 +332,7 @@ def test_a_timer_waits_for_expressions_built_inside(queue: Any) -> None:
 def test_a_timer_evaluates_and_reports_expressions_of_other_queues() -> None:
     device = dp.Device("cpu").sycl_device
     x = dp.ones(COUNT, sycl_queue=dpctl.SyclQueue(device))
-    with limits.force("fused"):
+    with force("fused"):
         dp.eval(dp.cos(x) + 1)
         with dp.timer(dp.Device(dpctl.SyclQueue(device))) as t:
             y = dp.cos(x) + 1
@@ -343,7 +344,7 @@ def test_a_timer_evaluates_and_reports_expressions_of_other_queues() -> None:
 
 def test_a_timer_reports_work_of_the_calling_thread() -> None:
     x = dp.ones(COUNT)
-    with limits.force("host"), dp.timer(x) as t:
+    with force("host"), dp.timer(x) as t:
         y = x + 1
     assert t.device == 0
     assert "the calling thread did the work" in repr(t)
@@ -367,7 +368,7 @@ def test_bandwidth_is_measured_with_the_profile_or_left_out(
     monkeypatch.setattr(profile, "_bandwidths", {})
     x = dp.ones(COUNT, sycl_queue=dpctl.SyclQueue("cpu"))
     dp.eval(x)
-    with limits.force("fused"), dp.profile() as p:
+    with force("fused"), dp.profile() as p:
         dp.eval(x + 1)
         previous = dp.memory.set_limit(1)
         try:
@@ -391,7 +392,7 @@ def test_profiling_changes_no_result(queue: Any, executor: str) -> None:
         return [part.asnumpy() for part in parts]
 
     # The choice of the backend depends on the load, and each backend rounds sums differently.
-    with limits.force(executor):
+    with force(executor):
         plain = results()
         with dp.profile():
             inside = results()
