@@ -45,7 +45,7 @@ class Gate(Event):
     done = property(lambda self: self.opened.is_set() and self.failure is None)  # type: ignore[assignment]
 
     def wait(self) -> None:
-        assert self.opened.wait(20)
+        assert self.opened.wait(120)
         if self.failure is not None:
             raise self.failure
 

@@ -113,7 +113,7 @@ if __name__ == "__main__":
     "executed": """
 use()
 text = "import dparray as dp; print(float((dp.ones(20_000) + 1).sum()))"
-found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50)
+found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=200)
 assert found.stdout == "40000.0\\n", found
 """,
     "before any use": """
@@ -152,13 +152,13 @@ begun, goes_on = threading.Event(), threading.Event()
 build = modules._Driver.built_here
 def held(*arguments):
     begun.set()
-    goes_on.wait(50)
+    goes_on.wait(200)
     return build(*arguments)
 modules._Driver.built_here = held
 x = dp.ones(3)  # the host makes that
 thread = threading.Thread(target=double[dp.Range(3)], args=(x,))
 thread.start()
-assert begun.wait(50)
+assert begun.wait(200)
 assert child(lambda: refused(use)) == ("", 0)
 assert child(lambda: refused(lambda: double[dp.Range(3)](x))) == ("", 0)
 goes_on.set()
@@ -182,5 +182,5 @@ def test_forks(name: str, tmp_path: Path) -> None:
         pytest.skip("joblib is not installed")
     file = tmp_path / "program.py"
     file.write_text(HEAD + PROGRAMS[name])
-    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import dparray as dp
 from dparray import _hooks
 from dparray._compiler import interrupts
 from dparray._functions import io
+from tests.support import until
 
 pytestmark = pytest.mark.process
 
@@ -186,13 +186,13 @@ def endless(item, x):
     while x[0] > -5.0:
         x[i] += 1
 
-def interrupted(action, seconds=0.1):
+def interrupted(action):
     start = time.monotonic()
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
         action()
     except KeyboardInterrupt:
-        assert time.monotonic() - start < seconds + 1, action
+        assert time.monotonic() - start < 20, action
     else:
         raise AssertionError(f"{action} was not interrupted")
 """
@@ -252,7 +252,7 @@ def run_alone(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
 
 
@@ -305,7 +305,7 @@ def late(item, x, n):
     print("the end")
 
 x = dp.ones(1)
-dp.call_kernel(late, dp.Range(1), x, 100_000_000)
+dp.call_kernel(late, dp.Range(1), x, 30_000_000)
 """
 
 
@@ -327,8 +327,9 @@ large = dp.kernel(names["large"])
 x = dp.ones(3)
 start = time.monotonic()
 interrupted(lambda: large[dp.Range(3)](x))
-assert time.monotonic() - start < 1
+left = time.monotonic()
 large[dp.Range(3)](x).wait()
+assert left - start < time.monotonic() - left  # it waits for most of the compilation
 assert x.asnumpy().shape == (3,)
 """
 
@@ -493,10 +494,7 @@ def test_the_stop_button_of_a_notebook_ends_a_cell_and_the_next_one_works(tmp_pa
         )
         assert prepared["status"] == "ok", prepared
         request = client.execute("work()", stop_on_error=False)  # later requests run
-        for _ in range(600):
-            if (tmp_path / "x.npy").exists():
-                break
-            time.sleep(0.1)
+        until((tmp_path / "x.npy").exists)
         manager.interrupt_kernel()
         stopped = answer(request)
         assert stopped.get("ename") == "KeyboardInterrupt", stopped

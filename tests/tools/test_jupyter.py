@@ -142,7 +142,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         raise
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def address(process: subprocess.Popen[bytes], runtime: Path) -> str:

@@ -146,7 +146,7 @@ def test_ten_gigabytes_are_shown_immediately_and_few_of_them_are_read(
     start = time.perf_counter()
     text = shown(x).text
     assert "..., " in repr(x)
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 20
     assert x.is_pending == is_pending
     assert "9.3 GiB" in text
     for event in ("copy", "allocate"):
