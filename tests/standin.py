@@ -449,6 +449,7 @@ class StandIn:
             except Exception as error:
                 event.error = error
             event.is_done = True
+            event.work = list  # The kernel may be freed now.
 
     def wait_for_queue(self, queue: Queue) -> None:
         self.run(queue)

@@ -66,6 +66,7 @@ def test_threads_that_build_a_kernel_launch_the_kept_one(make: Any, standin: Sta
 
     standin.on_load = threading.Barrier(2, timeout=60).wait
     run_in_threads(work, 2)
+    standin.run(device)  # work keeps its kernel
     assert len(standin.loaded) == before + 2
     for x in arrays:
         kernel[dp.Range(x.size)](x, np.int32(8))
