@@ -24,7 +24,7 @@ from dparray.exceptions import (
     HostCopyWarning,
     ShapeError,
 )
-from dparray.memory.libraries import usm
+from dparray.memory.libraries import cuda_arrays, usm
 
 if TYPE_CHECKING:
     pass
@@ -34,21 +34,27 @@ WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, compl
 
 
 def is_shareable(value: Any) -> bool:
-    """Return whether a value is an array of another USM library, such as dpnp."""
-    return not isinstance(value, ndarray | np.generic) and hasattr(
-        value, "__sycl_usm_array_interface__"
+    """Return whether a value is an array in memory of SYCL or CUDA, such as dpnp's and CuPy's."""
+    return not isinstance(value, ndarray | np.generic) and (
+        hasattr(value, "__sycl_usm_array_interface__") or cuda_arrays.is_array(value)
     )
 
 
 def shared(value: Any) -> Any:
-    """Return an array of another USM library as a dparray array over the same memory, on its queue;
+    """Return an array of another library as a dparray array over the same memory, on its queue;
     other values unchanged.
     """
-    if is_shareable(value):
+    if not is_shareable(value):
+        return value
+    if cuda_arrays.is_array(value):
+        layout, is_read_only = cuda_arrays.layout_of_interface(value)
+        found = ndarray._from_layout(*layout)
+        cuda_arrays.give_back(found, value)
+    else:
         found = ndarray._from_layout(*usm.layout_of_interface(value))
-        # Arrays have no read-only flag, so read-only memory is not shared.
-        return found.copy() if usm.is_read_only(value) else found
-    return value
+        is_read_only = usm.is_read_only(value)
+    # Arrays have no read-only flag, so read-only memory is not shared.
+    return found.copy() if is_read_only else found
 
 
 def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any) -> Any:
@@ -212,7 +218,7 @@ def warn_of_host_copy(what: str) -> None:
 
 def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
     """Return operands as arrays: scalars and sequences are placed with the arrays among them, and
-    arrays of other USM libraries share their memory.
+    arrays of other libraries share their memory.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -253,7 +259,7 @@ def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
 
 
 def shared_inside(sequence: Any) -> Any:
-    """Return nested sequences with arrays of other USM libraries as dparray arrays over the same
+    """Return nested sequences with arrays of other libraries as dparray arrays over the same
     memory.
     """
     if type(sequence) not in (list, tuple):

@@ -192,13 +192,13 @@ def asarray(
     if isinstance(obj, ndarray):
         return rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
+    if not is_of_host and cuda_arrays.is_array(obj):
+        found = _taken(*cuda_arrays.layout_of_interface(obj), copy)
+        return rearranged(found, wanted, order, copy, device, usm_type, sycl_queue)
     if is_shareable(obj):
         if copy is False and usm.is_read_only(obj):
             raise ValueError("asarray: copy=False, but the memory of the object is read-only")
         return rearranged(shared(obj), wanted, order, copy, device, usm_type, sycl_queue)
-    if not is_of_host and cuda_arrays.is_array(obj):
-        found = _taken(*cuda_arrays.layout_of_interface(obj), copy)
-        return rearranged(found, wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
         obj = shared_inside(obj)
         arrays = arrays_inside("obj", obj)
@@ -326,7 +326,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     """
     if isinstance(x, ndarray):
         return rearranged(x, None, None, copy, device, None, None)
-    if is_shareable(x):  # it names the queue, which DLPack does not
+    if hasattr(x, "__sycl_usm_array_interface__"):  # it names the queue, which DLPack does not
         return rearranged(shared(x), None, None, copy, device, None, None)
     if not hasattr(x, "__dlpack__"):
         raise HostConversionError(

@@ -182,7 +182,7 @@ def _unsupported(cls: type) -> str:
         f"a {cls.__module__}.{cls.__qualname__}; a kernel takes arrays of dparray, dpnp and "
         "dpnp.tensor, anything with __sycl_usm_array_interface__, LocalAccessor, and Python or "
         "NumPy scalars (bool, integers to 64 bits, float32, float64, complex64, complex128); "
-        "dp.asarray(values) makes an array of host data"
+        "dp.asarray(values) makes an array of host data, or over memory of CUDA's libraries"
     )
 
 

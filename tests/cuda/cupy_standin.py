@@ -316,8 +316,8 @@ _add_operators()
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, ndarray):
-        return value._view
+    if hasattr(value, "__cuda_array_interface__"):
+        return asarray(value)._view
     if isinstance(value, tuple | list):
         items = [_plain(each) for each in value]
         return type(value)(items) if type(value) in (tuple, list) else type(value)(*items)

@@ -4,6 +4,7 @@ and DLPack. Streams wait for each other on the device; the host waits for nothin
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,8 @@ def is_array(obj: object) -> bool:
 
 def layout_of_interface(obj: Any) -> tuple[Layout, bool]:
     """Return the layout of an object with ``__cuda_array_interface__``, over its memory, and
-    whether its owner forbids writes. Our work waits for that on the stream that it names.
+    whether its owner forbids writes. Our work waits for that on the stream that it names, or for
+    that which its DLPack includes.
 
     Raises:
         ArgumentError: it has a mask, names no valid stream, or describes memory beside its own.
@@ -39,6 +41,8 @@ def layout_of_interface(obj: Any) -> tuple[Layout, bool]:
     interface = obj.__cuda_array_interface__
     named = f"a {type(obj).__module__}.{type(obj).__name__}"
     stream = interface.get("stream")
+    if stream is None and hasattr(obj, "__dlpack__"):  # as of PyTorch
+        return layout_of_dlpack(obj)
     if interface.get("mask") is not None or stream == 0:
         what = "stream 0, which the protocol forbids" if stream == 0 else "a mask"
         raise ArgumentError(f"{named} with {what} is not taken; pass an array without it")
@@ -46,6 +50,15 @@ def layout_of_interface(obj: Any) -> tuple[Layout, bool]:
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     strides = interface.get("strides")
     return _layout(named, obj, pointer, shape, strides, dtype, stream), is_read_only
+
+
+def give_back(array: Any, owner: Any) -> None:
+    """Make the stream of ``owner`` wait, when ``array``, an operand over its memory, is dropped.
+
+    All work that reads the operand has been submitted by then.
+    """
+    stream = owner.__cuda_array_interface__.get("stream") or _LEGACY
+    weakref.finalize(array, _exchange().give_to, array.queue, stream).atexit = False
 
 
 def _layout(

@@ -198,3 +198,88 @@ def test_other_devices_of_dlpack(gpu: dp.Device) -> None:
         x.__dlpack__(stream=0)
     with pytest.raises(BufferError, match="read-only"):
         dp.broadcast_to(x[0], (3, 6)).__dlpack__()
+
+
+# --- operands ------------------------------------------------------------------------------------
+
+
+OPERATIONS: dict[str, Any] = {
+    "operator": (lambda x, c: x + c, VALUES * 2),
+    "scalar": (lambda x, c: dp.multiply(c, 2), VALUES * 2),
+    "comparison": (lambda x, c: x == c, VALUES == VALUES),
+    "ufunc": (lambda x, c: np.add(c, x), VALUES * 2),
+    "where": (lambda x, c: dp.where(c > x, x, c), VALUES),
+    "reduction": (lambda x, c: dp.sum(c, axis=0), VALUES.sum(0)),
+    "joined": (lambda x, c: dp.concat([c, x]), np.concatenate([VALUES, VALUES])),
+    "sequence": (lambda x, c: dp.asarray([c, x]), np.stack([VALUES, VALUES])),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operands_of_other_libraries_share_their_memory(
+    gpu: dp.Device, stream: Any, name: str
+) -> None:
+    operate, expected = OPERATIONS[name]
+    found = operate(dp.asarray(VALUES, device=gpu), WithInterface(stream, VALUES))
+    assert isinstance(found, dp.ndarray)
+    assert found.device == gpu
+    np.testing.assert_array_equal(found.asnumpy(), expected)
+
+
+def test_operands_are_read_before_later_work_of_their_owner(
+    driver: StandIn, gpu: dp.Device, stream: Any
+) -> None:
+    x, y = dp.asarray(VALUES, device=gpu), dp.zeros(VALUES.shape, device=gpu)
+    for seed in range(8):
+        driver.configure(seed, delay=2000)
+        theirs = WithInterface(stream, VALUES)
+        with driver.held():  # all of this is submitted before any of it runs
+            found = x * 2 + theirs
+            y[...] = theirs
+            x += theirs
+            x -= theirs
+            theirs.write(np.zeros_like(VALUES))
+        np.testing.assert_array_equal(found.asnumpy(), VALUES * 3)
+        np.testing.assert_array_equal(y.asnumpy(), VALUES)
+        np.testing.assert_array_equal(x.asnumpy(), VALUES)
+
+
+def test_operands_on_other_queues_are_refused(gpu: dp.Device, stream: Any) -> None:
+    theirs = WithInterface(stream, VALUES)
+    for device in (gpu.new_queue(), dp.Device("cuda:1")):
+        with pytest.raises(dp.ExecutionPlacementError, match="to_device"):
+            dp.asarray(VALUES, device=device) + theirs
+
+
+def test_read_only_operands_are_not_written(gpu: dp.Device, stream: Any) -> None:
+    theirs = WithInterface(stream, VALUES, is_read_only=True)
+    np.testing.assert_array_equal((dp.ones(6, device=gpu) + theirs).asnumpy(), VALUES + 1)
+
+
+class WithBoth(WithDLPack):
+    """An array like PyTorch's: its interface names no stream, but its DLPack orders."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.pointer, False),
+            "strides": None,
+            "version": 2,
+        }
+
+
+def test_interfaces_without_a_stream_are_ordered_by_dlpack(
+    driver: StandIn, gpu: dp.Device, stream: Any
+) -> None:
+    kept = []  # memory is freed after its work, which is held
+    for seed in range(8):
+        driver.configure(seed, delay=2000)
+        with driver.held():
+            theirs = WithBoth(stream, VALUES)
+            kept.append(theirs)
+            x, y = dp.asarray(theirs), dp.ones(VALUES.shape, device=gpu) + theirs
+            assert x.block.pointer == theirs.pointer
+        np.testing.assert_array_equal(x.asnumpy(), VALUES)
+        np.testing.assert_array_equal(y.asnumpy(), VALUES + 1)

@@ -147,6 +147,25 @@ def test_values_are_numpys(gpu: dp.Device, name: str) -> None:
     assert bool(called) != (name in BY_KERNELS)
 
 
+def test_arrays_of_cupy_are_operands(gpu: dp.Device, stream: Any) -> None:
+    x, theirs = dp.asarray(MATRIX, device=gpu), CUPY.asarray(MATRIX + 1)
+    for found, expected in (
+        (x + theirs, 2 * MATRIX + 1),
+        (x @ theirs, MATRIX @ (MATRIX + 1)),
+        (x < theirs, np.ones((6, 6), bool)),
+        (dp.linalg.solve(x, theirs), np.linalg.solve(MATRIX, MATRIX + 1)),
+        (x[CUPY.asarray(MATRIX[0] > 1)], MATRIX[MATRIX[0] > 1]),
+    ):
+        assert isinstance(found, dp.ndarray)
+        same(found, expected)
+    x[1:] = theirs[1:]
+    same(x[1:], MATRIX[1:] + 1)
+    # The operator of the left operand decides: CuPy's reads our memory.
+    found = theirs + x
+    assert isinstance(found, CUPY.ndarray)
+    np.testing.assert_allclose(found.get()[1:], 2 * MATRIX[1:] + 2)
+
+
 def test_a_scan_that_cupy_lacks(gpu: dp.Device) -> None:
     x = dp.asarray(MATRIX.astype("f2"), device=gpu)
     found = dp.logaddexp.accumulate(x, axis=1)
