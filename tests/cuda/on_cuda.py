@@ -71,6 +71,11 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     ),
     # On CUDA the last dimension runs fastest in a sub-group, in the simulator the first.
     "has sub-groups in groups of two dimensions": ("test_a_loop_counted_in_two_bits_is_written",),
+    "checks messages that name the CPU device": ("test_bad_input",),
+    "takes float64 powers to the last bit, which NVIDIA's library does not compute": (
+        "test_broadcast_operands_do_not_affect_the_memory_order",
+        "test_operands_of_at_are_not_converted_first",
+    ),
     "has a kernel in OpenCL C": ("test_raw_kernels", "test_an_empty_range_runs_nothing"),
     "has groups of more than 1,024 work-items": ("test_scans_over_two_dimensions_of_any_group",),
     "the compiler refuses such local memory already": (
@@ -78,6 +83,9 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     ),
 }
 if _IS_STANDIN:
+    LEFT_OUT["NumPy, which is CuPy here, does not sort float16 on processors with AVX-512"] = (
+        "test_float16_numbers_are_sorted",
+    )
     LEFT_OUT["has too many work-items to be emulated"] = (
         "test_loops_of_several_threads_at_once",
         "test_more_work_items_than_the_driver_counts",

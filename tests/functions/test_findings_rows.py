@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import dpctl
 import numpy as np
 import pytest
 
@@ -128,7 +127,7 @@ def test_each_row_has_a_test_or_a_reason(row: str) -> None:
 
 def test_splits_and_linspaces_follow_the_queue_rule() -> None:
     x = dp.arange(6)
-    other = dpctl.SyclQueue(x.sycl_device)
+    other = x.device.new_queue().queue
     with pytest.raises(dp.ExecutionPlacementError, match="indices_or_sections"):
         dp.split(x, dp.asarray([2, 4], sycl_queue=other))
     assert dp.linspace(dp.asarray(0.0), 1.0, 3, sycl_queue=other).queue == other
