@@ -36,7 +36,7 @@ WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, compl
 def is_shareable(value: Any) -> bool:
     """Return whether a value is an array in memory of SYCL or CUDA, such as dpnp's and CuPy's."""
     return not isinstance(value, ndarray | np.generic) and (
-        hasattr(value, "__sycl_usm_array_interface__") or cuda_arrays.is_array(value)
+        hasattr(value, "__sycl_usm_array_interface__") or hasattr(value, "__cuda_array_interface__")
     )
 
 
@@ -46,13 +46,13 @@ def shared(value: Any) -> Any:
     """
     if not is_shareable(value):
         return value
-    if cuda_arrays.is_array(value):
+    if hasattr(value, "__sycl_usm_array_interface__"):
+        found = ndarray._from_layout(*usm.layout_of_interface(value))
+        is_read_only = usm.is_read_only(value)
+    else:
         layout, is_read_only = cuda_arrays.layout_of_interface(value)
         found = ndarray._from_layout(*layout)
         cuda_arrays.give_back(found, value)
-    else:
-        found = ndarray._from_layout(*usm.layout_of_interface(value))
-        is_read_only = usm.is_read_only(value)
     # Arrays have no read-only flag, so read-only memory is not shared.
     return found.copy() if is_read_only else found
 
