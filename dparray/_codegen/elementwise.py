@@ -38,9 +38,11 @@ from dparray._codegen.indexing import (
     fits_32_bits,
     in_memory_order,
     index_terms,
+    jumping,
     letters_of,
     merge_axes,
     stride_arguments,
+    stride_names,
 )
 from dparray._codegen.intrinsics import (
     bfloat16,
@@ -68,6 +70,7 @@ from dparray._codegen.values import (
     scalar_parameters,
     store,
 )
+from dparray._graph.assembly import Jumps
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
 from dparray._layout import Layout
@@ -138,8 +141,8 @@ class Structure(NamedTuple):
             ``"s0"`` a scalar, ``"t0"`` an earlier step.
         arrays: the dtype, or :data:`POSITIONS`, and the index class of each input array. The class
             is ``"c"`` for contiguous arrays, else one letter per collapsed dimension: ``"0"``
-            (broadcast), ``"1"`` (adjacent elements), ``"s"`` (a stride argument) or the letter of a
-            constant stride.
+            (broadcast), ``"1"`` (adjacent elements), ``"s"`` (a stride argument), ``"j"`` (another
+            one, and a jump from an index on) or the letter of a constant stride.
         scalars: the dtype of each scalar.
         outputs: the step, dtype and index class of each output.
         dimensions: the number of collapsed dimensions.
@@ -334,6 +337,7 @@ def linearize(
     tuning: Tuning,
     is_gpu: bool = False,
     axes: tuple[int, ...] | None = None,
+    jumps: Mapping[Layout, Jumps] = MappingProxyType({}),
 ) -> Program:
     """Number the parts of an expression by first use.
 
@@ -345,6 +349,7 @@ def linearize(
         is_gpu: whether the device is a GPU.
         axes: for a cell of a larger expression: all axes, from the slowest to the fastest one. The
             kernel then depends on the length of none of them, so that it computes all cells.
+        jumps: the jumps of inputs of such a cell, along all axes.
     """
     parts = Steps(order, [(value, layout.dtype) for value, layout in outputs])
     targets = [layout for _, layout in outputs]
@@ -357,6 +362,9 @@ def linearize(
         extents = tuple([shape[axis] for axis in axes])
         columns = [[column[axis] for axis in axes] for column in element_strides(layouts, shape)]
         strides, classes = list(map(stride_arguments, columns)), list(map(letters_of, columns))
+        for number, layout in enumerate(parts.arrays):
+            along = [jumps[layout][axis] for axis in axes]
+            classes[number], strides[number] = jumping(columns[number], along)
     count, is_small = len(parts.arrays), _is_small(targets)
     shortest_row = SHORTEST_SMALL_ROW if is_small else SHORTEST_ROW
     block, is_narrow = None, False
@@ -486,9 +494,7 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
         ("out", [cls for _, _, cls in structure.outputs]),
     ):
         for number, cls in enumerate(classes):
-            parameters += [
-                (f"{prefix}{number}_s{position}", "u8") for position in range(cls.count("s"))
-            ]
+            parameters += [(name, "u8") for name in stride_names(cls, f"{prefix}{number}_s")]
     return tuple(parameters)
 
 

@@ -93,6 +93,29 @@ def stride_arguments(column: Sequence[int], constant: int = 0) -> tuple[int, ...
     return tuple(stride for stride, letter in zip(column, letters, strict=True) if letter == "s")
 
 
+def jumping(column: Sequence[int], jumps: Sequence[tuple[int, int]]) -> tuple[str, tuple[int, ...]]:
+    """Return the index class and the arguments of an array that jumps along some dimensions.
+
+    Args:
+        column: its strides, in elements.
+        jumps: for each dimension, an index, and what is added to the array's index from there on.
+    """
+    letters, numbers = "", list[int]()
+    for letter, stride, (cut, jump) in zip(letters_of(column), column, jumps, strict=True):
+        letters += "j" if jump else letter
+        numbers += [stride, cut, jump] if jump else [stride] if letter == "s" else []
+    return letters, tuple(numbers)
+
+
+def stride_names(letters: str, prefix: str) -> list[str]:
+    """Return the names of the arguments that an index class needs."""
+    names = []
+    for number, letter in enumerate(each for each in letters if each in "sj"):
+        name = f"{prefix}{number}"
+        names += [name] if letter == "s" else [name, f"{name}_cut", f"{name}_jump"]
+    return names
+
+
 def fits_32_bits(extents: Sequence[int], columns: Iterable[Sequence[int]], work_items: int) -> bool:
     """Return whether signed 32-bit integers can hold the indices of elements and work-items."""
     sizes = [math.prod(extents), work_items]
@@ -109,17 +132,21 @@ def index_terms(
     """Return the sum of products that is an element's index; empty if all letters are ``"0"``.
 
     Args:
-        letters: the result of :func:`letters_of`, with ``constant``.
+        letters: the result of :func:`letters_of`, with ``constant``, or of :func:`jumping`.
         stride: the prefix of the names of stride arguments.
         is_narrow: whether products are computed in 32 bits.
     """
     terms, products = [], []
     for dimension, letter in enumerate(letters):
         name = f"{index}{dimension}"
+        factor = f"{stride}{len(re.findall('[sj]', letters[:dimension]))}"
         if letter == "1":
             terms.append(name)
-        elif letter == "s":
-            products.append((name, f"{stride}{letters[:dimension].count('s')}"))
+        elif letter in "sj":
+            products.append((name, factor))
+            if letter == "j":
+                is_after = f"int64({name}) >= int64({factor}_cut)"
+                terms.append(f"({factor}_jump if {is_after} else uint64(0))")
         elif letter != "0":
             known = constant if letter == "u" else _STRIDES_OF_LETTERS[letter]
             products.append((name, f"uint64({known % 2**64})"))

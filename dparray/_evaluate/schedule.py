@@ -326,14 +326,16 @@ class _Scheduler:
         is_gpu = traits.machine.sub_group > 0
         functions = elementwise.functions_of(order)
         launches: list[KernelLaunch] = []
-        cells: Sequence[tuple[Sequence[Node], Outputs, tuple[int, ...]]] = [(order, outputs, shape)]
+        cells: Sequence[tuple[Any, ...]] = [(order, outputs, shape, {})]
         axes = None
         if any(map(is_assembled, order)):
-            cells = cells_of(order, outputs, shape)
             axes = order_of_axes(shape, *[layout.strides for _, layout in outputs])
             axes = tuple(range(len(shape))) if axes is None else axes
-        for nodes, stored, extents in cells:
-            program = elementwise.linearize(nodes, stored, extents, traits.tuning, is_gpu, axes)
+            cells = cells_of(order, outputs, shape, axes[-1] if axes else 0)
+        for nodes, stored, extents, jumps in cells:
+            program = elementwise.linearize(
+                nodes, stored, extents, traits.tuning, is_gpu, axes, jumps
+            )
             must_compile = is_alone or bool(launches)
             size = prod(extents)
             launch = self._launch(program, order, stored, (), functions, size, must_compile)

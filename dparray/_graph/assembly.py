@@ -1,7 +1,9 @@
 """Arrays that are assembled from boxes of other arrays: rolled and joined ones.
 
 A kernel does not need the assembled array in memory. Between two ends of boxes all operands are
-plain views, so the kernel of an expression is launched once for each such cell.
+plain views, so the kernel of an expression is launched once for each such cell. If boxes show one
+operand, as those of rolled arrays do, cells along outer axes are one: the kernel adds a constant to
+the index of an operand from some row on. Along the inner axis it would then not load vectors.
 """
 
 from __future__ import annotations
@@ -20,6 +22,12 @@ from dparray._layout import Layout, Shape, broadcast_strides
 
 #: An expression is launched for at most this many cells: those of neighbors in three dimensions.
 MAX_CELLS = 27
+#: A kernel has at most this many arguments for jumps, since their number is limited.
+_MAX_JUMPS = 30
+
+#: For each axis, the index from which on an operand's elements are elsewhere, and how much further
+#: in memory they are than expected, in elements.
+Jumps = tuple[tuple[int, int], ...]
 
 
 class Box(NamedTuple):
@@ -134,48 +142,101 @@ def _flat_boxes(
     return list(found), tuple(made)
 
 
-def _cuts_of(order: Sequence[Node], ndim: int) -> list[list[int]]:
-    """Return the indices at which boxes begin, for each axis of a result."""
-    cuts: list[set[int]] = [{0} for _ in range(ndim)]
-    for node in order:
-        if type(node.op) is Assembly:
-            for box in node.op.boxes:
-                for found, at in zip(cuts[ndim - len(box.start) :], box.start, strict=True):
-                    found.add(at)
-    return list(map(sorted, cuts))
+def _shifts_of(boxes: Sequence[Box]) -> list[list[tuple[int, int]]] | None:
+    """Return, for each axis, the first indices of boxes and their distances from those in the
+    operand; ``None`` if boxes show more than one operand, or begin at more than two indices.
+    """
+    found = [
+        sorted({(at, source - at) for at, source in zip(starts, sources, strict=True)})
+        for starts, sources in zip(
+            zip(*[box.start for box in boxes], strict=True),
+            zip(*[box.source for box in boxes], strict=True),
+            strict=True,
+        )
+    ]
+    are_apart = all(len({at for at, _ in each}) == len(each) <= 2 for each in found)
+    is_grid = are_apart and prod(map(len, found)) == len(boxes)
+    return found if is_grid and len({box.operand for box in boxes}) == 1 else None
 
 
-def count_cells(order: Sequence[Node]) -> int:
+def _parts_of(cuts: Sequence[Sequence[int]], shape: Shape) -> Iterator[tuple[Shape, Shape]]:
+    """Yield the first index and the shape of each part between cuts."""
+    for part in product(*[pairwise([*at, n]) for at, n in zip(cuts, shape, strict=True)]):
+        yield tuple([begin for begin, _ in part]), tuple([end - begin for begin, end in part])
+
+
+def _inside(node: Node, start: Shape, shape: Shape) -> list[Box]:
+    """Return the parts of a node's boxes in a part of the result."""
+    head = len(start) - len(node.shape)
+    assert type(node.op) is Assembly
+    found = [box.cut(start[head:], shape[head:]) for box in node.op.boxes]
+    return [box for box in found if box is not None]
+
+
+def _cuts_of(nodes: Sequence[Node], shape: Shape, inner: int | None) -> list[list[int]]:
+    """Return the indices at which cells begin, for each axis of a result.
+
+    Args:
+        nodes: the assembled nodes.
+        shape: the shape of the result.
+        inner: the axis along which elements are adjacent; the others are cut only if operands jump
+            more than once along them. ``None`` cuts all axes.
+    """
+    found: list[set[int]] = [{0} for _ in shape]
+    for node in nodes:
+        for box in node.op.boxes:  # type: ignore[union-attr]
+            for each, at in zip(found[len(shape) - len(box.start) :], box.start, strict=True):
+                each.add(at)
+    cuts = list(map(sorted, found))
+    for axis in range(len(shape)) if inner is not None else ():
+        trial = [*cuts[:axis], [0], *cuts[axis + 1 :]]
+        if axis != inner % len(shape) and all(
+            _shifts_of(_inside(node, *part)) is not None
+            for part in _parts_of(trial, shape)
+            for node in nodes
+        ):
+            cuts = trial
+    return cuts
+
+
+def count_cells(order: Sequence[Node], inner: int = -1) -> int:
     """Return the number of cells of an expression; 1 if it has no assembled nodes."""
-    assembled = [node for node in order if type(node.op) is Assembly]
-    if not assembled:
+    nodes = [node for node in order if type(node.op) is Assembly]
+    if not nodes:
         return 1
-    return prod(map(len, _cuts_of(assembled, max(len(node.shape) for node in assembled))))
+    shape = max([node.shape for node in nodes], key=len)
+    return prod(map(len, _cuts_of(nodes, shape, inner)))
 
 
 class Cell(NamedTuple):
-    """A part of an expression in which each operand is a plain view.
+    """A part of an expression in which each operand is a plain view, or one that jumps.
 
     Attributes:
         order: its nodes, operands before users.
         outputs: its values, and where they are stored.
         shape: its shape.
+        jumps: the jumps of operands by their layouts; ``None`` if a kernel cannot have them.
     """
 
     order: list[Node]
     outputs: list[tuple[Any, Layout]]
     shape: Shape
+    jumps: dict[Layout, Jumps] | None
 
 
 def cells_of(
-    order: Sequence[Node], outputs: Sequence[tuple[Any, Layout]], shape: Shape
+    order: Sequence[Node], outputs: Sequence[tuple[Any, Layout]], shape: Shape, inner: int
 ) -> list[Cell]:
-    """Return the cells of an expression with assembled nodes, the largest one first."""
-    ends = [
-        list(pairwise([*cuts, n]))
-        for cuts, n in zip(_cuts_of(order, len(shape)), shape, strict=True)
-    ]
-    cells = [_cell(order, outputs, shape, part) for part in product(*ends)]
+    """Return the cells of an expression with assembled nodes, the largest one first.
+
+    ``inner`` is the axis along which elements are adjacent.
+    """
+    nodes = [node for node in order if type(node.op) is Assembly]
+    for axis in (inner, None):
+        cuts = _cuts_of(nodes, shape, axis)
+        cells = [_cell(order, outputs, shape, *part) for part in _parts_of(cuts, shape)]
+        if all(cell.jumps is not None for cell in cells):
+            break
     return sorted(cells, key=lambda cell: -prod(cell.shape))
 
 
@@ -183,24 +244,30 @@ def _cell(
     order: Sequence[Node],
     outputs: Sequence[tuple[Any, Layout]],
     shape: Shape,
-    part: Sequence[tuple[int, int]],
+    start: Shape,
+    left: Shape,
 ) -> Cell:
-    start = tuple([begin for begin, _ in part])
-    left = tuple([end - begin for begin, end in part])
-
     def seen(layout: Layout, first: Shape, whole: Shape) -> Layout:
         strides = broadcast_strides("expression", layout.shape, layout.strides, whole)
         offset = layout.offset + sum(at * n for at, n in zip(first, strides, strict=True))
         return layout._replace(shape=left, strides=strides, offset=offset)
 
     copies: dict[int, Node] = {}
+    still = ((0, 0),) * len(shape)
+    jumps: dict[Layout, Jumps] = {}
+    is_clear = True
+
+    def leaf_of(node: Node, layout: Layout, found: Jumps = still) -> Node:
+        nonlocal is_clear
+        # Arguments of a kernel are told apart by their layouts.
+        is_clear &= jumps.setdefault(layout, found) == found
+        return Node.leaf(layout, node.queue, node.usm_type)
 
     def view(operand: Any) -> Any:
         if type(operand) is Scalar:
             return operand
         if id(operand) not in copies:
-            layout = seen(layout_of(operand), start, shape)
-            copies[id(operand)] = Node.leaf(layout, operand.queue, operand.usm_type)
+            copies[id(operand)] = leaf_of(operand, seen(layout_of(operand), start, shape))
         return copies[id(operand)]
 
     nodes = []
@@ -210,16 +277,18 @@ def _cell(
         signature = node.signature
         if type(op) is Assembly:
             head = len(shape) - len(node.shape)
-            box, inner = next(
-                (box, inner)
-                for box in op.boxes
-                if (inner := box.cut(start[head:], left[head:])) is not None
-            )
-            source = operands[box.operand]
+            boxes = _inside(node, start, left)
+            shifts = _shifts_of(boxes)
+            assert shifts is not None
+            begin = min(boxes)
+            source = operands[begin.operand]
             layout = layout_of(source)
-            first = (0,) * head + inner.source
-            whole = (1,) * head + layout.shape
-            leaf = Node.leaf(seen(layout, first, whole), node.queue, node.usm_type)
+            layout = seen(layout, (0,) * head + begin.source, (1,) * head + layout.shape)
+            found = [
+                (each[-1][0], (each[-1][1] - each[0][1]) * step // layout.dtype.itemsize)
+                for each, step in zip(shifts, layout.strides[head:], strict=True)
+            ]
+            leaf = leaf_of(node, layout, (*still[:head], *found))
             if leaf.dtype == node.dtype:
                 copies[id(node)] = leaf
                 continue
@@ -229,4 +298,5 @@ def _cell(
         copies[id(node)] = copy
         nodes.append(copy)
     stored = [(view(value), seen(layout, start, shape)) for value, layout in outputs]
-    return Cell(nodes, stored, left)
+    is_clear &= sum(bool(jump) for each in jumps.values() for _, jump in each) <= _MAX_JUMPS
+    return Cell(nodes, stored, left, jumps if is_clear else None)

@@ -106,21 +106,58 @@ def test_neighbors_of_three_dimensions(backend: str) -> None:
     _equal(found, sum(np.roll(host, *move) for move in moves) - 6 * host)
 
 
-def test_a_kernel_reads_rolled_operands_by_index() -> None:
-    host = (np.random.default_rng(0).random((50, 60)) > 0.5).astype("i4")
+def _fused_step(compute: Any, *hosts: np.ndarray) -> FusedStep:
+    """Return the only step of an expression, whose result is checked."""
     plans: list[Any] = []
     observer = lambda bound, canonical, order: plans.append(bound.plan)  # noqa: E731
     observers.append(observer)
     try:
         with force("fused"):
-            _equal(_life(dp, dp.asarray(host)), _life(np, host))
+            _equal(compute(dp, *map(dp.asarray, hosts)), compute(np, *hosts))
     finally:
         observers.remove(observer)
     (step,) = plans[0].steps
     assert isinstance(step, FusedStep)
-    assert len(step.launches) == 9
-    assert len({id(launch.entry) for launch in step.launches}) == 1
     assert len(step.new) == 1  # The result is the only new array.
+    return step
+
+
+def _neighbors(xp: Any, x: Any) -> Any:
+    moves = [(by, axis) for axis in range(x.ndim) for by in (1, -1)]
+    return sum(xp.roll(x, *move) for move in moves) - 2 * x.ndim * x
+
+
+@pytest.mark.parametrize(
+    ("compute", "shape", "launches"),
+    [
+        (_life, (50, 60), 3),
+        (_neighbors, (9, 10, 11), 3),
+        (_neighbors, (70,), 3),
+        (lambda xp, x: xp.roll(x, 2, 0) - x, (7, 9), 1),
+        (lambda xp, x: xp.roll(x.T, 2, 0) - x.T, (7, 9), 1),
+        (lambda xp, x: xp.roll(x.T, 2, 1) - x.T, (7, 9), 2),
+        (lambda xp, x: xp.roll(x, (2, 3), (0, 1)) - xp.roll(x, 4, 0), (7, 9), 2),
+        (lambda xp, x: xp.roll(x[::-1], 2, 0) * x[:, ::-1], (7, 9), 1),
+        (lambda xp, x: xp.concatenate([x[4:], x[:4]]) * x, (7, 9), 2),
+        # Three jumps along one axis.
+        (lambda xp, x: xp.concatenate([x[4:], x[2:4], x[:2]]) * x, (7, 9), 3),
+        # Two operands that differ in nothing but their jump.
+        (lambda xp, x: xp.concatenate([x[:4], x[:4]]) * x[:8], (9, 9), 2),
+    ],
+)
+def test_a_kernel_reads_rolled_operands_by_index(
+    compute: Any, shape: tuple[int, ...], launches: int
+) -> None:
+    step = _fused_step(compute, (_sample(shape, "f8") > 5).astype("i4"))
+    assert len(step.launches) == launches
+    assert len({id(launch.entry) for launch in step.launches}) == 1
+
+
+def test_joined_arrays_are_operands_of_their_own() -> None:
+    def compute(xp: Any, x: Any, y: Any) -> Any:
+        return xp.concatenate([x, y]) * xp.concatenate([y, x])
+
+    assert len(_fused_step(compute, _sample((5, 9), "f4"), _sample((5, 9), "f4")).launches) == 2
 
 
 JOINS: dict[str, Any] = {
