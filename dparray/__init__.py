@@ -162,6 +162,7 @@ with _startup.explained():
         reduction as reduction,
     )
     from dparray._functions.vectorized import vectorize as vectorize
+    from dparray._functions.implementing import implement as implement
     from dparray._functions.manipulation import *
     from dparray._functions.bits import *
     from dparray._functions.convolution import *

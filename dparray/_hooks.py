@@ -69,7 +69,8 @@ def when_set(option: str, action: Callable[[], None]) -> None:
     """Call ``action`` whenever an option of :mod:`dparray.config` has been set.
 
     Other names: ``"plans"``, an option of the process that decides about plans; ``"executor"``,
-    which tests and measurements force; ``"tracing"``; ``"functions_in_force"`` of a placement.
+    which tests and measurements force; ``"tracing"``; ``"functions_in_force"`` of a placement;
+    ``"implementations"`` of operations.
     """
     _when_set.setdefault(option, []).append(action)
 

@@ -26,6 +26,8 @@ Options:
         dpnp; off, or for long computations, the program waits for the kernel.
     fused_tier (``DPARRAY_FUSED_TIER``): expressions become fused kernels; off, only if no other
         backend can compute them.
+    implementations (``DPARRAY_IMPLEMENTATIONS``): plans use the functions of
+        :func:`dparray.implement`; off, as if there were none.
     host_operands (``DPARRAY_HOST_OPERANDS``): the treatment of NumPy operands and of arrays where
         NumPy data is needed (``np.asarray(x)``, ``host[0] = x[0]``, plots). ``"error"``, the
         default, raises :class:`dparray.HostConversionError`; ``"copy"`` copies, and ``"warn"``
@@ -101,6 +103,7 @@ _DEFAULTS: dict[str, Any] = {
     "cost_model": MappingProxyType({}),
     "background_compile": True,
     "fused_tier": True,
+    "implementations": True,
     "host_operands": "error",
     "notices": True,
     "log": False,
@@ -118,7 +121,7 @@ WORDS = {
 }
 OPTIONS = tuple(_DEFAULTS)
 #: The options that decide about plans.
-PLAN_OPTIONS = {"cost_model", "fp_contract", "fused_tier", "host_tier", "tuning"}
+PLAN_OPTIONS = {"cost_model", "fp_contract", "fused_tier", "host_tier", "implementations", "tuning"}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -131,6 +134,7 @@ tuning: Mapping[str, Tuning]
 cost_model: Mapping[str, float]
 background_compile: bool
 fused_tier: bool
+implementations: bool
 host_operands: str
 notices: bool
 log: bool
@@ -295,7 +299,7 @@ def plan_options() -> tuple[Any, ...]:
     Example:
         >>> import dparray as dp
         >>> len(dp.config.plan_options())
-        5
+        6
     """
     return tuple([repr(__getattr__(name)) for name in PLAN_OPTIONS])
 

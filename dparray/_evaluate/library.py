@@ -17,6 +17,7 @@ from dparray import _dtypes, _hooks
 from dparray._evaluate.plan import LibraryStep
 from dparray._evaluate.slots import slot_of
 from dparray._graph.assembly import Assembly
+from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
@@ -111,6 +112,9 @@ def _operation(
     """
     op = node.op
     assert op is not None
+    if type(op) is Contraction and op.implementation is not None:
+        op.implementation(given, result)
+        return
     out = library.array(result, as_bits=True)
     call = partial(_called, library, result.block.queue, op.name)
     if isinstance(op, Reduce):

@@ -15,6 +15,9 @@ from dparray._graph.reductions import Reduce
 
 def why_stored(node: Node, root: Node) -> str:
     """Why an inner node gets memory."""
+    for op in (root.op, node.op):
+        if type(op) is Contraction and op.implementation is not None:
+            return f"an implementation of {op.name} computes whole arrays"
     if type(root.op) is Contraction:
         return "a contraction reads any element of it"
     if type(node.op) is Contraction:

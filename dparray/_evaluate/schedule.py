@@ -21,7 +21,7 @@ from dparray._codegen.reduction import ReductionProgram, is_generated
 from dparray._codegen.steps import Steps
 from dparray._codegen.values import can_store
 from dparray._dtypes import is_bfloat16
-from dparray._evaluate import cost_model, host_operations, limits
+from dparray._evaluate import cost_model, host_operations, implementations, limits
 from dparray._evaluate.expression import Expression, PlanTraits, Target
 from dparray._evaluate.fusion import (
     FusionGroup,
@@ -160,9 +160,8 @@ class _Scheduler:
 
     def _copy(self, node: Node, number: int, copies: dict[int, Any], canonical: Canonical) -> Node:
         parts = tuple([self._operand(part, copies, canonical) for part in node.operands])
-        assert node.op is not None
         attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
-        copy = Node(node.op, parts, node.signature, *attributes)
+        copy = Node(implementations.operation_of(node), parts, node.signature, *attributes)
         copy.cost, copy.leaves = node.cost, node.leaves
         copies[id(node)] = copy
         self.numbers[id(copy)] = number
@@ -367,12 +366,19 @@ class _Scheduler:
         value, layout = outputs[0]
         is_plain = value is node and layout.dtype == node.dtype
         is_plain &= is_contiguous(layout.shape, layout.strides, layout.dtype.itemsize)
+        # A user's function may read the target, or fail halfway.
+        is_plain &= op.implementation is None or layout is not self.target
         if len(outputs) > 1 or not (is_plain or op.takes_tail):
             own, added = self._fresh([node])
             self._contraction(node, [node], own, stored_because, added, ())
             self._elements([], outputs, "", new, siblings)
             return
         described = self._described(order, outputs, new, stored_because, siblings)
+        if op.implementation is not None:
+            work = {"order": (node,), "values": tuple(outputs)}
+            self.steps.append(LibraryStep(**described, **work, because=op.reason))
+            self._done(outputs)
+            return
         read = [layout_of(part) for part in node.operands if type(part) is Node]
         read = [each for each in read if each.block.memory]
         if op.launch is None:

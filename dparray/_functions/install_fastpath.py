@@ -21,7 +21,15 @@ from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
 from dparray._driver import module_of, traits_of, when_loaded
 from dparray._driver.marks import lock as order_lock
-from dparray._evaluate import bound_plan, evaluate, host, host_operations, limits, writes
+from dparray._evaluate import (
+    bound_plan,
+    evaluate,
+    host,
+    host_operations,
+    implementations,
+    limits,
+    writes,
+)
 from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
@@ -122,7 +130,8 @@ def install(module: Any) -> None:
     def follow() -> None:
         """Set the options that the module reads at every call."""
         # There is no such attribute while blocks of several threads differ.
-        is_on = vars(config).get("host_tier", False) and not _placement.functions_in_force
+        is_on = vars(config).get("host_tier", False)
+        is_on &= not (_placement.functions_in_force or implementations.are_for_cpu)
         module.follow(is_on, limits.host_elements, limits.folded_elements, _hooks.is_tracing)
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
@@ -137,6 +146,7 @@ def install(module: Any) -> None:
     _hooks.when_set("executor", follow)
     _hooks.when_set("tracing", follow)
     _hooks.when_set("functions_in_force", follow)
+    _hooks.when_set("implementations", follow)
     is_installed = True
 
 

@@ -22,7 +22,7 @@ from dparray._array.ndarray import as_method, host_view, ndarray
 from dparray._array.nodes import array_of_operation
 from dparray._array.operands import check_arrays, check_fits, check_out
 from dparray._driver import traits_of
-from dparray._evaluate import host, limits
+from dparray._evaluate import host, implementations, limits
 from dparray._functions.creation import zeros_like
 from dparray._functions.gufunc_options import (
     are_default,
@@ -96,8 +96,14 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
         wide1, wide2 = (astype_array(x, _dtypes.float32, False) for x in (x1, x2))
         result = astype_array(_product(wide1, wide2, function), loop_dtype)
     else:
-        result = empty_on(placement, shape, loop_dtype)
-        _multiply(astype_array(x1, loop_dtype, False), astype_array(x2, loop_dtype, False), result)
+        operands = [astype_array(x, loop_dtype, False) for x in (x1, x2)]
+        signature, shapes = (loop_dtype,) * 3, (x1.shape, x2.shape)
+        given = _MATMUL, shapes, signature, placement.queue
+        if x1.size and x2.size and implementations.find(*given):
+            result = array_of_operation(_MATMUL, operands, signature, shape, placement, False)
+        else:
+            result = empty_on(placement, shape, loop_dtype)
+            _multiply(*operands, result)
     if out is None:
         return result
     assign(out, result, function)
@@ -255,7 +261,7 @@ def _cores_of_matrices(x1: ndarray, x2: ndarray) -> tuple[int, int, int]:
 
 def _small_product(x1: Any, x2: Any) -> ndarray | None:
     """Compute the product of small vectors or matrices on the host immediately, or ``None``."""
-    if type(x1) is not ndarray or type(x2) is not ndarray:
+    if type(x1) is not ndarray or type(x2) is not ndarray or implementations.are_for_cpu:
         return None
     first, second = host_view(x1), host_view(x2)
     if (

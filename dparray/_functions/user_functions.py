@@ -274,6 +274,11 @@ class ElementwiseFunction:
             if isinstance(value, ndarray)
         ]
 
+    @property
+    def has_one_result(self) -> bool:
+        """Whether it returns an array, not a tuple of arrays, as far as is known."""
+        return self._parts is None
+
     def _made_for_each(self, dtypes: Sequence[Any]) -> tuple[ElementwiseFunction, ...]:
         """Create a function for each result; the compiler removes code for the others."""
         scope: dict[str, Any] = {"__name__": __name__, "function": self.device_function}
@@ -372,6 +377,7 @@ class ElementwiseFunction:
                 kinds="biufc",
                 cost=REDUCTION_COST,
                 functions={name: function},
+                made_by=self,
             )
         return op, dtype
 
@@ -618,7 +624,7 @@ class ReductionFunction:
         name, function = self._scalar.current()
         row = self._rows.get((name, kind))
         if row is None:
-            row = self._rows[name, kind] = combination(self._scalar.name, function, kind)
+            row = self._rows[name, kind] = combination(self._scalar.name, function, kind, self)
         return row
 
 

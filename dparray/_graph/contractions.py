@@ -75,6 +75,8 @@ class Contraction(Op):
         alone: if a library computes it: computes it from the layouts of its arrays in memory into a
             contiguous layout.
         launch: if a kernel computes it alone: returns that, for a queue, with a tail.
+        implementation: instead of ``alone``, the same by a user's function, with scalars among the
+            layouts.
         takes_tail: whether that kernel can compute a tail.
         shape: that of the result in that kernel; nodes may have merged its axes.
         reason: the reason shown by :func:`dparray.explain`.
@@ -83,6 +85,7 @@ class Contraction(Op):
 
     whole: int = 0
     alone: Callable[[Sequence[Any], Any], None] | None = None
+    implementation: Callable[[Sequence[Any], Any], None] | None = None
     launch: Callable[[Any, Tail | None], ContractionLaunch] | None = None
     takes_tail: bool = False
     shape: tuple[int, ...] = ()
@@ -107,6 +110,7 @@ def contraction(
     *,
     expression: str = "",
     alone: Callable[[Sequence[Any], Any], None] | None = None,
+    implementation: Callable[[Sequence[Any], Any], None] | None = None,
     launch: Callable[[Any, Tail | None], ContractionLaunch] | None = None,
     takes_tail: bool = False,
     shape: tuple[int, ...] = (),
@@ -114,6 +118,6 @@ def contraction(
     """Return a contraction of arrays of any real dtype."""
     return Contraction(
         name, NO_UFUNC, summary, expression=expression, kinds="biuf", cost=REDUCTION_COST,
-        whole=whole, alone=alone, launch=launch, takes_tail=takes_tail, shape=shape, reason=reason,
-        terms=terms,
+        whole=whole, alone=alone, implementation=implementation, launch=launch,
+        takes_tail=takes_tail, shape=shape, reason=reason, terms=terms,
     )  # fmt: skip

@@ -54,6 +54,7 @@ class Op:
             the operand; empty if it is accepted.
         host_kinds: whether the ufunc is correct for host operands of these kinds, if the row does
             not imply it.
+        made_by: the function of :func:`dparray.elementwise` that made the operation.
         samples: the operands of the example in the docstring, if the default ones are unsuitable.
         host, library: by kind of the result, a composed operation that replaces the function of
             NumPy or dpnp.tensor if that differs: from the module to compute with, its ``where``,
@@ -83,6 +84,7 @@ class Op:
     strength_reduced: Mapping[float, str] = field(default_factory=dict)
     refusal: Callable[[str, Any], str] | None = None
     host_kinds: Callable[..., bool] | None = None
+    made_by: Any = None
     samples: tuple[str, ...] = ()
     host: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     library: Mapping[str, Callable[..., Any]] = field(default_factory=dict)

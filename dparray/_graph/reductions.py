@@ -59,6 +59,7 @@ class Reduction:
         takes_correction: whether the scalar operand is the number of elements minus a correction,
             which their function accepts.
         cost: the cost of one element in NumPy's function, in additions.
+        made_by: the function of :func:`dparray.reduction` that made it.
         of_narrow: the same reduction of integers of up to 16 bits in wider numbers, for so few
             elements per work-item that their sum fits in 32 bits.
         of_many: the same reduction of floats in blocks, for many elements per work-item.
@@ -81,6 +82,7 @@ class Reduction:
     takes_dtype: bool = False
     takes_correction: bool = False
     cost: int = 1
+    made_by: Any = None
     of_narrow: Reduction | None = None
     of_many: Reduction | None = None
 
@@ -154,7 +156,7 @@ def _sum(name: str, **more: Any) -> Reduction:
     return _plain(name, "{A}(0)", value, **more)
 
 
-def combination(name: str, combine: Any, kind: str) -> Reduction:
+def combination(name: str, combine: Any, kind: str, made_by: Any = None) -> Reduction:
     """Return a reduction by a device function of two values; the scalar operand is its identity.
 
     ``kind`` is that of the elements: integers require a function that returns integers.
@@ -172,6 +174,7 @@ def combination(name: str, combine: Any, kind: str) -> Reduction:
         scalars=1,
         functions={"combine": combine},
         has_library=False,
+        made_by=made_by,
     )
 
 

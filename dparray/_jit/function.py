@@ -19,6 +19,7 @@ from dparray._array.ndarray import ndarray
 from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
+from dparray._evaluate import implementations
 from dparray._functions.other_libraries import travels_by_value
 from dparray._jit.casts import check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
@@ -198,7 +199,7 @@ class Plan:
         """Return whether a call with these arguments of ``size`` elements is one native region."""
         if self.is_native:
             return True
-        if not self.may_be_native or self.refusal is not None:
+        if not self.may_be_native or self.refusal is not None or _are_implemented():
             return False
         if size <= MAX_NATIVE_ELEMENTS:
             return True
@@ -246,7 +247,7 @@ class Plan:
         """
         limit = math.inf if self.is_native else MAX_VECTORIZED_ELEMENTS
         is_possible = MIN_VECTORIZED_ELEMENTS < size <= limit and self.may_vectorize
-        if not is_possible or not self.may_be_native or config.debug:
+        if not is_possible or not self.may_be_native or config.debug or _are_implemented():
             return 0
         line = self._line_size(arguments, self.line_arrays)
         arrays = [x for x in arguments if isinstance(x, ndarray)]
@@ -613,6 +614,11 @@ class JitExplanation(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _are_implemented() -> bool:
+    """Return whether operations on arrays may have implementations, which native code lacks."""
+    return implementations.are_for_cpu and config.implementations
 
 
 def _arrays_in(name: str, x: Any) -> list[tuple[str, ndarray]]:
