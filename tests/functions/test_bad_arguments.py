@@ -28,7 +28,7 @@ NAMESPACES = {
 #: Functions that take files, device functions or settings.
 OTHERS = {
     *("call_kernel", "call_kernel_async", "device_func", "elementwise", "eval", "explain"),
-    *("fromfile", "genfromtxt", "kernel", "load", "load_ipython_extension", "loadtxt"),
+    *("fromfile", "genfromtxt", "implement", "kernel", "load", "load_ipython_extension", "loadtxt"),
     *("reduction", "save", "savetxt", "savez", "savez_compressed", "set_default_device"),
     *("simulate", "synchronize", "unload_ipython_extension", "use_device", "vectorize"),
     *dp.kernel_api.__all__,

@@ -393,6 +393,7 @@ ELSEWHERE = {
     "dp.array": "asarray under another name",
     "dp.reduction": "makes functions; tests/functions/test_user_functions.py",
     "dp.elementwise": "makes functions; tests/functions/test_user_functions.py",
+    "dp.implement": "takes a function; tests/evaluate/test_implementations.py",
     "dp.select": "takes two sequences; tested below",
     "dp.asarray": "takes one object; sequences of arrays are tested below",
     "dp.from_dlpack": "takes one object",
