@@ -97,3 +97,18 @@ def test_this_tree_is_compared_with_a_commit(capsys: pytest.CaptureFixture[str])
     assert main(["bench", "--ab", head.strip(), *arguments]) in (0, ab.LOST, ab.CANNOT_JUDGE)
     text = capsys.readouterr().out
     assert all(name in text for name in ("control: NumPy, 1_000 ", *arguments[4:], head[:10]))
+
+
+@pytest.mark.slow
+def test_two_drivers_are_compared_in_one_process(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["x + y, 100_000", "kernel: Mandelbrot, 100_000"]
+    assert main(["bench", "--drivers", "host,sycl", "--rounds", "2", *rows]) == 0
+    text = capsys.readouterr().out
+    assert all(row in text for row in rows)
+    assert "100_000: geometric mean" in text
+
+
+@pytest.mark.parametrize("names", ["host", "host,vulkan", "host,sycl,cuda"])
+def test_drivers_must_be_two_known_ones(names: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--drivers", names]) == 1
+    assert "must be two of sycl, cuda, host" in capsys.readouterr().err

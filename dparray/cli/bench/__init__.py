@@ -1,4 +1,5 @@
-"""``dparray bench``: dparray against NumPy, or with ``--ab`` against another commit of itself.
+"""``dparray bench``: dparray against NumPy, with ``--ab`` against another commit of itself, or with
+``--drivers`` one driver against another.
 
 Without ``--ab`` one process times each row in turns: a batch of calls by dparray, one by NumPy.
 The 20th percentiles are compared; a ratio above 1 means that dparray is faster.
@@ -17,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dparray as dp
-from dparray.cli.bench import ab, machine
+from dparray.cli.bench import ab, drivers, machine
 from dparray.cli.bench.rows import ROWS, Row, seconds_of, warm
 from dparray.device import Device
+from dparray.exceptions import ArgumentError
 
 __all__ = ["add_arguments", "run"]
 
@@ -58,6 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{ab.CANNOT_JUDGE} if the machine is too busy to judge",
     )
     parser.add_argument(
+        "--drivers",
+        metavar="A,B",
+        help="compare the generated kernels of two drivers, such as host,sycl, at three sizes. It "
+        "has rows of its own, whose labels end with the size",
+    )
+    parser.add_argument(
         "--rounds",
         type=_positive,
         metavar="N",
@@ -82,6 +90,8 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Time the chosen rows, and print a table or JSON."""
+    if arguments.drivers is not None:
+        return _run_drivers(arguments)
     labels = ab.chosen_rows(arguments.rows)
     if arguments.ab is not None:
         return _run_ab(arguments, labels)
@@ -120,6 +130,19 @@ def _run_ab(arguments: argparse.Namespace, labels: list[str]) -> int:
         text = json.dumps({"ab": arguments.ab, "status": status, "rows": values}, indent=2)
     print(text)
     return status
+
+
+def _run_drivers(arguments: argparse.Namespace) -> int:
+    devices = drivers.devices_of(arguments.drivers)
+    found = list(drivers.compare(devices, arguments.rows, arguments.rounds))
+    if not found:
+        raise ArgumentError(f"no row contains one of {', '.join(arguments.rows)}")
+    text = drivers.report(found, arguments.drivers)
+    if arguments.json:
+        values = [each._asdict() | {"ratio": each.ratio} for _, each in found]
+        text = json.dumps({"drivers": arguments.drivers, "rows": values}, indent=2)
+    print(text)
+    return 0
 
 
 def measure(rows: list[Row], device: Any, rounds: int) -> Iterator[Result]:

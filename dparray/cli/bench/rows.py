@@ -63,11 +63,12 @@ def scale(item, x, factor, out):  # type: ignore[no-untyped-def]
     out[i] = factor * x[i]
 
 
-class _Operands:
+class Operands:
     """Arrays of ``size`` elements: two vectors, a mask, a matrix, positions."""
 
     def __init__(self, xp: Any, device: Any, size: int, dtype: str) -> None:
-        values = np.random.default_rng(1).uniform(0.1, 0.9, size).astype(dtype)
+        high = 0.9 if dtype[0] == "f" else 1000  # No integer is 0.
+        values = np.random.default_rng(1).uniform(high / 9, high, size).astype(dtype)
         side = int(size**0.5)
 
         def move(host: np.ndarray) -> Any:
@@ -81,14 +82,14 @@ class _Operands:
         self.grid = move(values[: side * side].reshape(side, side))
 
 
-Statement = Callable[[Any, _Operands], Any]
+Statement = Callable[[Any, Operands], Any]
 
 
 def _small(name: str, statement: Statement, group: str = "elementwise small") -> Row:
     """Return a row with 60 elements, whose result is complete when the call returns."""
 
     def make(xp: Any, device: Any) -> Call:
-        operands = _Operands(xp, device, 60, "f8")
+        operands = Operands(xp, device, 60, "f8")
         return lambda: statement(xp, operands)
 
     return Row(group, name, make)
@@ -98,7 +99,7 @@ def _large(group: str, name: str, size: int, statement: Statement, dtype: str = 
     """Return a row that evaluates its result and waits for it."""
 
     def make(xp: Any, device: Any) -> Call:
-        operands = _Operands(xp, device, size, dtype)
+        operands = Operands(xp, device, size, dtype)
 
         def call() -> None:
             result = statement(xp, operands)
@@ -110,44 +111,44 @@ def _large(group: str, name: str, size: int, statement: Statement, dtype: str = 
     return Row(group, f"{name}, {size:_}", make)
 
 
-def _add_slices(xp: Any, o: _Operands) -> None:
+def _add_slices(xp: Any, o: Operands) -> None:
     o.x[1:-1] += o.y[1:-1]
 
 
-def _scale_every_second(xp: Any, o: _Operands) -> None:
+def _scale_every_second(xp: Any, o: Operands) -> None:
     o.x[::2] *= 1.0
 
 
-def _time_step(xp: Any, o: _Operands) -> None:
+def _time_step(xp: Any, o: Operands) -> None:
     u, v = o.matrix, o.grid
     v[1:-1, 1:-1] = (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]) * 0.25
     u[1:-1, 1:-1] = v[1:-1, 1:-1]
     u[0] = u[1]
 
 
-def _scale_in_place(xp: Any, o: _Operands) -> None:
+def _scale_in_place(xp: Any, o: Operands) -> None:
     o.z *= 1.0
 
 
-def _to_host(xp: Any, o: _Operands) -> None:
+def _to_host(xp: Any, o: Operands) -> None:
     if xp is dp:
         dp.asnumpy(o.x)
     else:
         o.x.copy()
 
 
-def _softmax(xp: Any, o: _Operands) -> Any:
+def _softmax(xp: Any, o: Operands) -> Any:
     e = xp.exp(o.matrix - xp.max(o.matrix, axis=1, keepdims=True))
     return e / xp.sum(e, axis=1, keepdims=True)
 
 
-def _chain(xp: Any, o: _Operands) -> Any:
+def _chain(xp: Any, o: Operands) -> Any:
     return o.x * 2 + o.x - o.y / 3
 
 
 def _launch(size: int, is_waited_for: bool) -> Row:
     def make(xp: Any, device: Any) -> Call:
-        o = _Operands(xp, device, size, "f4")
+        o = Operands(xp, device, size, "f4")
         range_ = dp.Range(size)
 
         def submit() -> None:
@@ -164,7 +165,7 @@ def _launch(size: int, is_waited_for: bool) -> Row:
 
 
 def _two_kernels(xp: Any, device: Any) -> Call:
-    o = _Operands(xp, device, 100_000, "f4")
+    o = Operands(xp, device, 100_000, "f4")
 
     def call() -> None:
         dp.call_kernel(add, dp.Range(100_000), o.x, o.y, o.z)
