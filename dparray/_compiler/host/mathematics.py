@@ -28,8 +28,7 @@ _LN2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _PI = (3373259426 / 2**30, 1.2154201013012384e-10)
 _ROOT_HALF_BITS = 0x3FE6A09E667F3BCD
-#: The largest angle for which products with the parts of pi are exact; larger ones are left to
-#: the C library.
+#: The largest angle for which products with the parts of pi are exact; the C library has the rest.
 _MAX_ANGLE = 1e6
 #: The sizes of vectors for which sine and cosine have variants.
 _LANES = {"float": (2, 4, 8, 16), "double": (2, 4, 8)}
@@ -56,6 +55,10 @@ def _sine_over_root(v: float) -> float:
     return math.sin(math.sqrt(v)) / math.sqrt(v) if v > 1e-12 else 1 - v / 6
 
 
+def _tangent_over_root(v: float) -> float:
+    return math.atanh(math.sqrt(v)) / math.sqrt(v) if v > 1e-12 else 1 + v / 3
+
+
 def _error_over_root(v: float) -> float:
     return math.erf(math.sqrt(v)) / math.sqrt(v) if v > 1e-12 else 2 / math.sqrt(math.pi)
 
@@ -79,7 +82,7 @@ def _series(name: str) -> Sequence[float]:
     return _fitted(
         *{
             "short exp": (lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 6),
-            "short log": (lambda f: math.log1p(f) / f, _ROOT - 1, 2 * _ROOT - 1, 11),
+            "short log": (_tangent_over_root, 0, 0.0295, 4),
             "log for pow": (lambda f: math.log1p(f) / f, _ROOT - 1, 2 * _ROOT - 1, 15),
             "short sin": (_sine_over_root, 0, (math.pi / 2) ** 2, 5),
             "erf": (_error_over_root, 0, 1, 9),
@@ -224,9 +227,18 @@ def _split(w: _Writer, x: str, shift: _Value = 0) -> tuple[str, str]:
     return w.sub(m, 1), n
 
 
-def _log(w: _Writer, x: str, series: str = "short log") -> str:
+def _log(w: _Writer, x: str) -> str:
     f, n = _split(w, x)  # Subnormal float32 numbers are normal in float64.
-    return _at_ends(w, x, w.fma(n, math.log(2), w.mul(f, w.poly(f, _series(series)))))
+    s = w.div(f, w.add(f, 2))
+    near = w.mul(w.add(s, s), w.poly(w.mul(s, s), _series("short log")))
+    return _at_ends(w, x, w.fma(n, math.log(2), near))
+
+
+def _log_for_pow(w: _Writer, x: str) -> str:
+    """Return a logarithm that is precise enough for products up to 128."""
+    f, n = _split(w, x)
+    near = w.mul(f, w.poly(f, _series("log for pow")))
+    return _at_ends(w, x, w.fma(n, math.log(2), near))
 
 
 def _long_log(w: _Writer, x: str) -> str:
@@ -309,7 +321,7 @@ def _error_parts(w: _Writer, a: str) -> tuple[str, str]:
 
 def _pow(w: _Writer, x: str, y: str) -> str:
     a = w.abs(x)
-    value = _exp(w, w.mul(y, _log(w, a, "log for pow")))
+    value = _exp(w, w.mul(y, _log_for_pow(w, a)))
     value = w.select(w.compare("oeq", y, 0), 1, value)
     value = w.select(w.compare("oeq", a, 1), 1, value)
     is_whole = w.compare("oeq", w.call("floor", y), y)
