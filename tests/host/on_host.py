@@ -16,7 +16,26 @@ import pytest
 from tests.as_gpu import leave_to_other_parts
 
 #: Files and tests that cannot run there, by reason.
-LEFT_OUT: dict[str, tuple[str, ...]] = {}
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    "reads SPIR-V": (
+        "test_a_kernel_can_be_inspected",
+        "test_loads_and_stores_get_an_order_that_they_may_have",
+        "test_pure_indices_may_be_assumed_not_to_overflow",
+        "test_the_setting_is_part_of_the_key_on_disk_and_in_memory",
+    ),
+    "has a kernel in OpenCL C or SPIR-V": ("test_raw_kernels",),
+    "exchanges arrays with dpnp": (
+        "test_others_see_the_hosts_writes",
+        "test_uses_of_a_pending_view_have_the_right_values",
+    ),
+    "creates queues of SYCL": ("test_a_failing_wait_names_kernel_and_line",),
+    "counts launches of the compiled module, which submits none there": ("test_cached_launches",),
+    "counts what dpnp's kernels compute, which are compiled ahead": (
+        "test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often",
+        "test_backend_choice",
+        "test_little_data_takes_the_functions_own_kernel_and_the_host",
+    ),
+}
 #: Errors that only a driver other than SYCL's raises.
 _OF_SYCL = re.compile(r"has no SYCL objects|Sycl\w+ is not a queue|only OpenCL drivers compile")
 
