@@ -519,7 +519,7 @@ class ParallelRegion:
         )
 
     def _most_partials(self, queue: Any) -> int:
-        """Return the most work-items of a loop with reductions; a GPU holds them at once."""
+        """Return the most work-items of a loop with reductions; a GPU holds them together."""
         traits = traits_of(queue)
         if traits.shares_memory or not all(_FOLDS[each.op][0] for each in self.reductions):
             return _MAX_PARTIALS

@@ -81,7 +81,7 @@ def test_work_that_pays_for_the_wait_waits() -> None:
 
 
 def test_a_kernel_on_disk_computes_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a call gains does not pay for compiling, but for reading a file."""
+    """The gain of one call pays for reading a file, not for compiling."""
     monkeypatch.setattr(background, "ask", lambda work: None)
     x = dp.ones(300_001)
 
