@@ -83,10 +83,10 @@ def implement(
     :func:`jit` compute elements themselves.
 
     Args:
-        operation: an element-wise function of the namespace, ``matmul``, a reduction (``sum``,
+        operation: an element-wise function of the namespace, ``matmul``, or a reduction (``sum``,
             ``prod``, ``max``, ``min``, ``all``, ``any``, ``argmax``, ``argmin``, ``mean``,
-            ``var``), or a function made by :func:`elementwise` with one result, or by
-            :func:`reduction`.
+            ``var``). A function made by :func:`elementwise` with one result, or by
+            :func:`reduction`, is accepted, too.
         device_type: ``"cpu"``, ``"gpu"`` or ``"accelerator"``; all by default.
         when: a function of the operands that returns whether they are accepted. They have a
             ``shape`` and a ``dtype``; it is called once for each plan. The last accepting
