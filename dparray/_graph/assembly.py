@@ -188,7 +188,9 @@ def _cuts_of(nodes: Sequence[Node], shape: Shape, inner: int | None) -> list[lis
             for each, at in zip(found[len(shape) - len(box.start) :], box.start, strict=True):
                 each.add(at)
     cuts = list(map(sorted, found))
-    for axis in range(len(shape)) if inner is not None else ():
+    if inner is None:
+        return cuts
+    for axis in range(len(shape)):
         trial = [*cuts[:axis], [0], *cuts[axis + 1 :]]
         if axis != inner % len(shape) and all(
             _shifts_of(_inside(node, *part)) is not None

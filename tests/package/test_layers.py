@@ -46,7 +46,7 @@ BUDGETS = {
     "driver": 7_441,
     "runtime": 4_152,
     "memory": 4_067,
-    "graph": 2_250,
+    "graph": 2_252,
     "codegen": 3_390,
     "compiler": 23_210,
     "evaluate": 8_178,
