@@ -83,10 +83,9 @@ def implement(
     :func:`jit` compute elements themselves.
 
     Args:
-        operation: an element-wise function of the namespace, ``matmul``, or a reduction (``sum``,
-            ``prod``, ``max``, ``min``, ``all``, ``any``, ``argmax``, ``argmin``, ``mean``,
-            ``var``). A function made by :func:`elementwise` with one result, or by
-            :func:`reduction`, is accepted, too.
+        operation: an element-wise function such as ``exp``, ``matmul``, or a reduction: ``sum``,
+            ``prod``, ``max``, ``min``, ``all``, ``any``, ``argmax``, ``argmin``, ``mean``, ``var``.
+            Also a function made by :func:`reduction`, or by :func:`elementwise` with one result.
         device_type: ``"cpu"``, ``"gpu"`` or ``"accelerator"``; all by default.
         when: a function of the operands that returns whether they are accepted. They have a
             ``shape`` and a ``dtype``; it is called once for each plan. The last accepting
