@@ -375,7 +375,7 @@ class _Scheduler:
             return
         described = self._described(order, outputs, new, stored_because, siblings)
         if op.implementation is not None:
-            work = {"order": (node,), "values": tuple(outputs)}
+            work: dict[str, Any] = {"order": (node,), "values": tuple(outputs)}
             self.steps.append(LibraryStep(**described, **work, because=op.reason))
             self._done(outputs)
             return
