@@ -43,7 +43,7 @@ def _mandelbrot(item, out, width):  # type: ignore[no-untyped-def]
 @dp.kernel
 def _private_array(item, x, out):  # type: ignore[no-untyped-def]
     i = item.get_id(0)
-    window = dp.PrivateArray(8, dtype=dp.float32)
+    window: Any = dp.PrivateArray(8, dtype=dp.float32)
     for k in range(8):
         window[k] = x[i] + k
     total = window[0]
