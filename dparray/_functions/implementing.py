@@ -15,8 +15,7 @@ from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import implementations
 from dparray._evaluate.implementations import Implementation
-from dparray._functions import moments, products, reductions
-from dparray._functions.elementwise import FUNCTIONS
+from dparray._functions import elementwise, moments, products, reductions
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._graph.node import Scalar
 from dparray._graph.ops import OPS
@@ -122,7 +121,7 @@ def implement(
         found = operation
     elif operation is products.matmul:
         found = products._MATMUL
-    elif name in OPS and FUNCTIONS[name] is operation:
+    elif name in OPS and getattr(elementwise, name, None) is operation:
         found = OPS[name]
     elif name in REDUCTIONS and operation in (
         getattr(reductions, name, None),
@@ -152,7 +151,8 @@ def _compute(
         options = {"axis": op.axes, "keepdims": op.keepdims}
         x, *scalars = given
         if op.reduction.takes_correction:
-            count = prod(x.shape[axis] for axis in op.axes)  # type: ignore[union-attr]
+            assert isinstance(x, Layout)
+            count = prod([x.shape[axis] for axis in op.axes])
             options["correction"] = count - scalars[0].value  # type: ignore[union-attr]
         given = [x]
     values = [

@@ -103,7 +103,7 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
             result = array_of_operation(_MATMUL, operands, signature, shape, placement, False)
         else:
             result = empty_on(placement, shape, loop_dtype)
-            _multiply(*operands, result)
+            _multiply(operands[0], operands[1], result)
     if out is None:
         return result
     assign(out, result, function)
