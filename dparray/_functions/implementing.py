@@ -179,6 +179,6 @@ def _compute(
         if found.queue != out.queue:
             raise ExecutionPlacementError(
                 f"{label} returned an array on {describe_queue(found.queue)}, not on "
-                f"{describe_queue(out.queue)}; return result.to_device(x.sycl_queue)"
+                f"{describe_queue(out.queue)}; return result.to_device(x.queue)"
             )
         assign(out, found, label)
