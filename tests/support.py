@@ -225,6 +225,7 @@ def forget_traits() -> None:
     tuning.device_type.cache_clear()
     tuning._machine.cache_clear()
     allocation._usual[:] = None, None
+    _hooks.option_was_set("plans")
 
 
 @contextmanager

@@ -188,6 +188,8 @@ def test_a_device_without_a_library_computes_on_the_host_or_refuses(standin: Sta
 def test_a_refused_module_names_the_kernel_and_what_the_driver_says(
     standin: StandIn, queue: Queue
 ) -> None:
+    x = dp.zeros(4, device=queue)
+    dp.eval(x)  # its kernel is another one
     standin.refuses_modules = True
 
     @dp.kernel
@@ -195,7 +197,7 @@ def test_a_refused_module_names_the_kernel_and_what_the_driver_says(
         x[item.get_id(0)] = 41
 
     with pytest.raises(dp.KernelCompileError, match=r"kernel refused.*the stand-in takes none"):
-        dp.call_kernel(refused, dp.Range(4), dp.zeros(4, device=queue))
+        dp.call_kernel(refused, dp.Range(4), x)
 
 
 def test_a_refused_launch_raises_and_the_queue_goes_on(standin: StandIn, queue: Queue) -> None:
