@@ -8,6 +8,7 @@ import functools
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -142,6 +143,14 @@ def pretend() -> Iterator[Callable[..., None]]:
 
     with pretending() as change:
         yield change
+
+
+@pytest.fixture
+def heeds_interrupts() -> Iterator[None]:
+    """Restore Ctrl-C: a shell that starts tests in the background makes them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

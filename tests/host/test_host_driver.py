@@ -182,6 +182,7 @@ def test_a_queue_with_profiling_has_times_in_order() -> None:
     assert ended - started >= 9_000_000
 
 
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_an_interrupt_ends_a_wait() -> None:
     queue = DEVICE.new_queue().queue
     end = threading.Event()

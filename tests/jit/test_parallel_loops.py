@@ -192,6 +192,7 @@ def spins(out: Any, count: int) -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
+@pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("environment", [{}, {"DPARRAY_COMPILED": "0"}], ids=["C", "Python"])
 def test_an_interrupt_ends_a_long_loop(environment: dict[str, str]) -> None:
     code = """

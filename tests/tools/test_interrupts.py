@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,7 @@ from dparray._compiler import interrupts
 from dparray._functions import io
 from tests.support import until
 
-pytestmark = pytest.mark.process
-
-
-@pytest.fixture(autouse=True)
-def heeded() -> Iterator[None]:
-    """Restore Ctrl-C: a shell that starts tests in the background makes them ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("heeds_interrupts")]
 
 
 def test_an_interrupt_is_deferred_to_the_end_of_atomic_work() -> None:

@@ -248,6 +248,7 @@ def test_a_profile_has_the_device_times(gpu: dp.Device) -> None:
     assert float((x + 1).sum()) == (np.arange(2000.0) + 1).sum()  # back on its own stream
 
 
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_ctrl_c_ends_a_wait(gpu: dp.Device, driver: StandIn) -> None:
     x = dp.ones(2, device=gpu)
     timer = threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT))
