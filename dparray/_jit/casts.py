@@ -530,7 +530,10 @@ def _is_number(kind: Any) -> bool:
 
 
 def _is_default(values: Any) -> bool:
-    return all(value.dtype in DEFAULT_DTYPES for value in values)
+    dtypes = {value.dtype for value in values}
+    # Numba divides two arrays of Booleans in float32.
+    are_booleans = dtypes == {np.dtype(bool)} and len(values) > 1
+    return dtypes <= DEFAULT_DTYPES and not are_booleans
 
 
 def _as(node: ast.expr, value: Value, dtype: np.dtype[Any]) -> ast.expr:

@@ -160,6 +160,5 @@ def _host_mirrors(arrays: Sequence[Any]) -> dict[int, np.ndarray[Any, Any]]:
 def _copy_to_device(host: np.ndarray[Any, Any], array: Any) -> None:
     from dparray._functions.conversion import asarray
 
-    array[...] = asarray(
-        np.ascontiguousarray(host), sycl_queue=array.queue, usm_type=array.usm_type
-    )
+    queue = array.queue if hasattr(array, "block") else array.sycl_queue
+    array[...] = asarray(np.ascontiguousarray(host), sycl_queue=queue, usm_type=array.usm_type)

@@ -386,7 +386,8 @@ class Checker:
         start = time.perf_counter()
         self._modules[key] = None
         try:
-            ndim = dimensions_of(text)
+            has_item = bool(kernel.types) and kernel.types[0].startswith("item:")
+            ndim = dimensions_of(text) if has_item else len(launch.block)
             assert ndim == len(launch.block)
             _, module = client.compile(text, ndim=ndim, whole_warps=whole_warps, contract=key[3])
             if self.assembles:

@@ -101,3 +101,15 @@ def test_types_that_only_numba_knows() -> None:
     run(dp.asarray(x), dp.asarray(y), *found)
     for own, right in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(own.asnumpy(), right)
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+def test_quotients_of_booleans_are_float64(size: int) -> None:
+    @dp.jit(cache=False)
+    def quotient(x, y):
+        return x / y
+
+    x = dp.asarray(np.arange(size) % 2 == 0)
+    found = quotient(x, x | True)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found.asnumpy(), x.asnumpy() * 1.0)

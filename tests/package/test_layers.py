@@ -53,7 +53,7 @@ BUDGETS = {
     "array": 6_856,
     "kernels": 4_720,
     "functions": 32_959,
-    "compiled": 7_060,
+    "compiled": 7_063,
     "models": 4_899,
     "shards": 2_825,
     "tools": 9_898,

@@ -852,3 +852,14 @@ def test_none_is_no_number():
 
     with pytest.raises(SimulationError, match="stores None in x"):
         simulate(store, 1, np.zeros(1))
+
+
+def test_arrays_of_dpnp_are_written() -> None:
+    dpnp = pytest.importorskip("dpnp")
+
+    def doubled(item, x):
+        x[item.get_id(0)] *= 2
+
+    x = dpnp.arange(4.0)
+    simulate(doubled, Range(4), x)
+    assert x.asnumpy().tolist() == [0.0, 2.0, 4.0, 6.0]
