@@ -218,10 +218,11 @@ class KernelFunction:
             if hasattr(index_space, "launch_over"):  # a sharded array
                 return index_space.launch_over(self, arguments, depends_on)
             raise
+        traits = traits_of(queue)
         if type(index_space) is Range:
             size, local = index_space, None
             item = _ITEMS[len(size)]
-            if not rounding.is_whole(size, traits_of(queue).groups):
+            if not rounding.is_whole(size, traits.groups):
                 item += "+"
         elif type(index_space) is NdRange:
             size, local = index_space.global_range, index_space.local_range
@@ -235,7 +236,7 @@ class KernelFunction:
         if type(depends_on) is not tuple or depends_on:
             depends_on, others = events_before(depends_on, queue)
         key = (item, types)
-        known = self._kernels.get((item, types, traits_of(queue).target))
+        known = self._kernels.get((item, types, traits.target))
         compiled = known or self._compile(item, types, queue, size)
         if 0 in size:
             return Event((), self, queue)
