@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import os
 import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -82,6 +83,8 @@ OF_CPU_FORMS = (
     "test_the_work_of_a_call_is_explained",
     "test_writing_by_a_mask_copies_nothing_that_the_host_has_computed",
 )
+#: What only a CPU device runs, by reason.
+OF_CPU = {"tests code paths of CPU devices": (*CPU_ONLY, *OF_CPU_FORMS)}
 
 
 def play_gpu() -> None:
@@ -124,9 +127,27 @@ def leave_to_other_parts(variable: str, config: pytest.Config, items: list[pytes
         items[:] = [each for each in items if each not in left_out]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_to_other_parts("AS_GPU_PART", config, items)
-    skip = pytest.mark.skip(reason="tests code paths of CPU devices")
+def leave_out(
+    variable: str,
+    left_out: Mapping[str, Iterable[str]],
+    config: pytest.Config,
+    items: list[pytest.Item],
+) -> None:
+    """Deselect the tests of other parts, and skip files and tests by their names.
+
+    Args:
+        variable: the environment variable that chooses the part.
+        left_out: by reason, the names of what cannot run.
+        config: that of the run.
+        items: its tests.
+    """
+    leave_to_other_parts(variable, config, items)
+    reasons = {name: reason for reason, names in left_out.items() for name in names}
     for item in items:
-        if item.path.stem in CPU_ONLY or item.name.split("[")[0] in OF_CPU_FORMS:
-            item.add_marker(skip)
+        for name in (item.path.stem, item.name.split("[")[0]):
+            if name in reasons:
+                item.add_marker(pytest.mark.skip(reason=reasons[name]))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_out("AS_GPU_PART", OF_CPU, config, items)

@@ -14,7 +14,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.as_gpu import CPU_ONLY, OF_CPU_FORMS, leave_to_other_parts
+from tests.as_gpu import OF_CPU, leave_out
 from tests.cuda import cupy_standin, standin
 
 os.environ["DPARRAY_DEVICE"] = "cuda:0"  # before anything imports dparray
@@ -22,7 +22,7 @@ _IS_STANDIN = os.environ.get("CUDA_STANDIN") != "0"
 
 #: Files and tests that cannot run there, by reason.
 LEFT_OUT: dict[str, tuple[str, ...]] = {
-    "tests code paths of CPU devices": (*CPU_ONLY, *OF_CPU_FORMS),
+    **OF_CPU,
     "counts what the host computes of little data, or the kernels or the memory of a CPU": (
         "test_a_corner_is_computed_of_an_array_that_is_printed",
         "test_a_structure_met_on_little_data_is_not_compiled",
@@ -105,12 +105,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_to_other_parts("CUDA_PART", config, items)
-    reasons = {name: reason for reason, names in LEFT_OUT.items() for name in names}
-    for item in items:
-        for name in (item.path.stem, item.name.split("[")[0]):
-            if name in reasons:
-                item.add_marker(pytest.mark.skip(reason=reasons[name]))
+    leave_out("CUDA_PART", LEFT_OUT, config, items)
 
 
 @pytest.hookimpl(trylast=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.as_gpu import leave_to_other_parts
+from tests.as_gpu import leave_out
 
 #: Files and tests that cannot run there, by reason.
 LEFT_OUT: dict[str, tuple[str, ...]] = {
@@ -47,12 +47,7 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_to_other_parts("HOST_PART", config, items)
-    reasons = {name: reason for reason, names in LEFT_OUT.items() for name in names}
-    for item in items:
-        for name in (item.path.stem, item.name.split("[")[0]):
-            if name in reasons:
-                item.add_marker(pytest.mark.skip(reason=reasons[name]))
+    leave_out("HOST_PART", LEFT_OUT, config, items)
 
 
 @pytest.hookimpl(wrapper=True)
