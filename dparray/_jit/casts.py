@@ -24,6 +24,7 @@ from dparray._jit.inference import (
     Inference,
     Known,
     Value,
+    is_number,
     resolve,
 )
 from dparray._jit.native_functions import (
@@ -105,10 +106,10 @@ class Casts(ast.NodeTransformer):
                 node.value = cast_to(node.value, left.dtype)
             else:
                 node.value = self._apart(node.target, node.value)
-            if not _is_number(right):
+            if not is_number(right):
                 node.value = fitted_to(node.target, node.value)
             return node
-        if left is UNKNOWN and not _is_number(right) and not self.for_kernel:
+        if left is UNKNOWN and not is_number(right) and not self.for_kernel:
             node.value = fitted_to(node.target, node.value)
         if not isinstance(left, Value):  # which may be an array, and is then changed in place
             self.doubts.append(node)
@@ -143,7 +144,7 @@ class Casts(ast.NodeTransformer):
         return [self.visit(_at(node, each)) for each in made]
 
     def _is_slice(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Subscript) and not _is_number(self.types.of(node))
+        return isinstance(node, ast.Subscript) and not is_number(self.types.of(node))
 
     def _apart(self, target: ast.expr, value: ast.expr) -> ast.expr:
         """Return a value that overlaps a target only if both have the same elements."""
@@ -151,7 +152,7 @@ class Casts(ast.NodeTransformer):
         is_view = isinstance(value, ast.Name | ast.Subscript | ast.Attribute | ast.IfExp)
         if isinstance(value, ast.Call):
             is_view = kind is UNKNOWN or self.types.called(value) in _VIEWS
-        if not is_view or _is_number(kind):
+        if not is_view or is_number(kind):
             return value
         index = self.types.of(target.slice) if isinstance(target, ast.Subscript) else None
         if isinstance(index, Value) and index.ndim:  # the target is no view
@@ -523,10 +524,6 @@ def _integer(node: ast.expr) -> int | None:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     return None
-
-
-def _is_number(kind: Any) -> bool:
-    return isinstance(kind, Value) and not kind.ndim
 
 
 def _is_default(values: Any) -> bool:

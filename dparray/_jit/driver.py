@@ -20,7 +20,7 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value
 from dparray._jit.casts import Casts
-from dparray._jit.inference import Inference, Items, Known, Value, type_of
+from dparray._jit.inference import Inference, Items, Known, Value, is_number, type_of
 from dparray._jit.native import Native, numba_type
 from dparray._jit.regions import (
     NativeCode,
@@ -246,7 +246,7 @@ class NativeRegion:
         definition = definition_of(self._name, self.inputs, [copied(self.node)])
         inferred = Inference(definition, types, self.source.names)
         kinds = inferred.variables
-        if any(not _is_number(kinds.get(name)) for name in self.outputs):
+        if any(not is_number(kinds.get(name)) for name in self.outputs):
             return None
         if any(isinstance(kind, Items) for kind in types.values()):
             return None
@@ -278,7 +278,7 @@ class NativeRegion:
             fallback.is_sequential(queue, *where)
             return self._run_task(task, types, values, queue)
         native, kinds = self._compiled.get(tuple(types.values())) or self._compile(types, orders)
-        has_views = not all(_is_number(kinds.get(name)) for name in self.outputs)
+        has_views = not all(is_number(kinds.get(name)) for name in self.outputs)
         fallback.is_sequential(queue, *where, staged_nbytes(values))
         with staged(given, self._written(types), has_views) as (host, views):
             result = native.run(tuple(host), queue)
@@ -299,7 +299,7 @@ class NativeRegion:
         for node in ast.walk(self.node):
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
                 kind = inferred.of(node)
-                if isinstance(kind, Value) and not kind.ndim:
+                if is_number(kind):
                     only_read.add(id(node.value))
             elif isinstance(node, ast.Attribute) and node.attr in _ABOUT_ARRAYS:
                 only_read.add(id(node.value))
@@ -335,10 +335,6 @@ class NativeRegion:
             result.item() if kinds[name].is_weak else result[0]
             for name, result in zip(self.outputs, results, strict=True)
         )
-
-
-def _is_number(kind: Any) -> bool:
-    return isinstance(kind, Value) and not kind.ndim
 
 
 def _iterations(node: ast.AST, given: dict[str, Any]) -> float:
@@ -594,13 +590,12 @@ def has_array_code(source: Source, tree: ast.AST, types: Inference) -> bool:
         return False
     if isinstance(tree, ast.expr) and not isinstance(tree, ast.Name | ast.Constant | ast.Tuple):
         kind = types.of(tree)
-        is_number = isinstance(kind, Value) and not kind.ndim
         is_shape = isinstance(tree, ast.Attribute) and isinstance(kind, Items | Known)
-        if not (is_number or is_shape):
+        if not (is_number(kind) or is_shape):
             return not (isinstance(tree, ast.Call) and types.called(tree) in ("range", "prange"))
         if isinstance(tree, ast.Call) and types.called(tree) != "len":
             kinds = [types.of(each) for each in tree.args]
-            if any(not isinstance(each, Value) or each.ndim for each in kinds):
+            if not all(map(is_number, kinds)):
                 return True
     return any(has_array_code(source, each, types) for each in ast.iter_child_nodes(tree))
 

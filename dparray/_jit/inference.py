@@ -152,6 +152,11 @@ def resolve(ufunc: np.ufunc, operands: Sequence[Value]) -> tuple[Any, ...] | Non
         return None
 
 
+def is_number(kind: Any) -> bool:
+    """Return whether a type is that of a number."""
+    return isinstance(kind, Value) and not kind.ndim
+
+
 class Inference:
     """The types of a function's variables and expressions.
 

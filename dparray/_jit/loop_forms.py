@@ -86,8 +86,8 @@ def remarks(
     found = [each for loop in inner for each in _obstacles(source, loop, types, reduced)]
     if not inner:
         found = list(_costs(source, body, types))
-    for node, problem in dict.fromkeys((each.lineno, text) for each, text in found):
-        yield f"line {node}: {problem}"
+    for line, problem in dict.fromkeys((each.lineno, text) for each, text in found):
+        yield f"line {line}: {problem}"
 
 
 def _obstacles(
