@@ -312,7 +312,7 @@ def _queue_named(device: Any) -> Queue:
     )
 
 
-#: The queue for each queue that was given, since compiled functions set the device in each call.
+#: The same for queues, remembered: each call of a compiled function makes a device of one.
 _equal_queue = lru_cache(maxsize=256)(_queue_named)
 
 

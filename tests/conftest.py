@@ -147,7 +147,7 @@ def pretend() -> Iterator[Callable[..., None]]:
 
 @pytest.fixture
 def heeds_interrupts() -> Iterator[None]:
-    """Restore Ctrl-C: a shell that starts tests in the background makes them ignore it."""
+    """Let Ctrl-C reach the test, also in processes that a shell starts in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -130,7 +130,7 @@ def _home() -> Path:
     """Return the user's home directory; dparray does not create a missing one."""
     home = os.environ.get("HOME", "")
     if not os.path.isabs(home):
-        import pwd  # of POSIX alone
+        import pwd  # Only POSIX systems have it.
 
         try:
             home = pwd.getpwuid(os.getuid()).pw_dir

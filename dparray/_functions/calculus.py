@@ -45,7 +45,7 @@ def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
 
 
 def _has_few_rounds(x: Any, n: Any, axis: Any) -> bool:
-    return type(n) is int and n <= x.size
+    return type(n) is int and n <= x.size  # NumPy loops n times even when nothing is left.
 
 
 @public(small=np.diff, takes=("n", "axis"), when=_has_few_rounds)

@@ -76,10 +76,10 @@ def implement(
     Plans and policies call it wherever they compute the operation. It takes arrays in the dtypes in
     which the operation computes, not broadcast, and Python scalars; a reduction also takes
     ``axis``, a tuple, and ``keepdims``. The result must have the operation's shape and dtype, on
-    the same queue; it is copied, unless it is pending. In the function, no operation has an
-    implementation, and waiting for threads that use dparray would not end. While a function is
-    for CPU devices, small arrays there are recorded as large ones are. Kernels and native loops of
-    :func:`jit` compute elements themselves.
+    the same queue; it is copied, unless it is pending. Inside the function, operations have no
+    implementations. It must not wait for other threads that use dparray, since they wait for it.
+    While an implementation for CPU devices exists, small arrays there are computed later, as large
+    ones are. Kernels and native loops of :func:`jit` do not use implementations.
 
     Args:
         operation: an element-wise function such as ``exp``, ``matmul``, or a reduction: ``sum``,
@@ -91,7 +91,7 @@ def implement(
             implementation is used.
 
     Returns:
-        A decorator. Its method ``remove`` ends what the last decorated function does.
+        A decorator. Its method ``remove`` takes the last decorated function out of use.
 
     Raises:
         ArgumentError: the operation is not one of these, or the kind of device is unknown. Also if

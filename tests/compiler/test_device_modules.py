@@ -55,7 +55,7 @@ def test_a_kernel_that_prints_float32_needs_no_float64() -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_a_constant_may_equal_the_number_of_a_double() -> None:
+def test_a_constant_may_equal_the_id_of_a_double() -> None:
     spirv = compiled_of(prints)
     constant, convert = 43, 115
     every = list(instructions(spirv))

@@ -20,8 +20,9 @@ _CONTRACTION_OFF = 31
 _FLOAT64, _INT64_ATOMICS, _FAST_MATH_CAPABILITY = 10, 12, 5837
 _FAST_MATH_DECORATION, _ALLOW_CONTRACTION = 40, 0x10000
 _PRINTF = 184
-#: The number of operands before an instruction's first literal, which is no result's number:
-#: of OpTypeInt, OpTypeVector, OpConstant, OpLoad, OpStore, OpCompositeExtract and others.
+#: How many operands of an instruction are ids; the rest are literals, which may equal an id by
+#: chance. The numbered ones: OpTypeInt, OpTypeVector, OpConstant, OpLoad, OpStore,
+#: OpCompositeExtract.
 _BEFORE_LITERALS = {_CAPABILITY: 0, _EXTENSION: 0, _EXECUTION_MODE: 1, **dict.fromkeys(_NAMES, 1)}
 _BEFORE_LITERALS |= {21: 1, _TYPE_FLOAT: 1, 23: 2, 43: 2, 61: 3, 62: 2, 81: 3}
 _FAST_MATH_EXTENSION = "SPV_INTEL_fp_fast_math_mode"
