@@ -50,6 +50,8 @@ _STATEMENTS = {
     ast.Delete: "del",
     ast.NamedExpr: "an assignment inside an expression",
 }
+#: Numba colors its messages where the package colorama is installed.
+_COLORS = re.compile(r"\x1b\[[\d;]*m")
 # Short replacements.
 _INSTEAD: dict[type, str] = {
     ast.NamedExpr: ": assign on a line of its own; for a condition of while, begin the loop by "
@@ -236,7 +238,8 @@ def located(error: Exception) -> str:
         if hasattr(place, "filename") and hasattr(place, "line"):
             places.append(f"{place.filename} ({place.line})")
         trace = trace.tb_next
-    return "\n".join([str(error), *(f"At {place}" for place in dict.fromkeys(places))])
+    lines = [_COLORS.sub("", str(error)), *(f"At {place}" for place in dict.fromkeys(places))]
+    return "\n".join(lines)
 
 
 def describe_failure(

@@ -262,3 +262,20 @@ def test_a_kernel_for_any_number_of_dimensions_may_name_them_all() -> None:
         x = dp.zeros(3)
         kernel[size](x)
         assert x.tolist() == [0, 1, 2]
+
+
+def test_messages_have_no_colors_of_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = pytest.importorskip("numba.core.errors")
+
+    @dp.kernel
+    def joins(item: Any, x: Any) -> None:
+        x[0] = x[0] + "text"
+
+    # With the package colorama, Numba writes such sequences.
+    for kind in ("highlight", "errmsg", "code", "indicate"):
+        monkeypatch.setattr(
+            errors.termcolor(), kind, lambda text: f"\x1b[1m{text}\x1b[0m", raising=False
+        )
+    with pytest.raises(dp.KernelCompileError) as caught:
+        dp.call_kernel(joins, dp.Range(1), dp.ones(2))
+    assert "\x1b" not in str(caught.value) + caught.value.details
