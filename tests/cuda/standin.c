@@ -154,7 +154,7 @@ static struct {
     int (*has_lock)(void);
     void *(*release)(void);
     void (*take)(void *);
-    int (*load)(const char *image, char *log, size_t size);
+    int (*load)(const char *image, char *log, size_t size, int registers);
     int (*find)(int module, const char *name, Parameters *);
     int (*launch)(int kernel, int device, const unsigned *dims, unsigned shared, const char *values);
     int (*find_global)(int module, const char *name, int device, uint64_t *address, uint64_t *size);
@@ -1444,7 +1444,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
 static CUresult load(CUlibrary *library, const void *image, const CUjit_option *options, void **values,
                      unsigned count) {
     char *log = NULL, unused[1];
-    size_t size = 0;
+    size_t size = 0, registers = 255;
     START;
     TRY(refusal(MODULE));
     NEED(image, INVALID_VALUE);
@@ -1453,8 +1453,10 @@ static CUresult load(CUlibrary *library, const void *image, const CUjit_option *
             log = values[i];
         if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
             size = (size_t)values[i];
+        if (options[i] == CU_JIT_MAX_REGISTERS)
+            registers = (unsigned)(size_t)values[i];
     }
-    int number = python.load(image, log ? log : unused, log ? size : 0);
+    int number = python.load(image, log ? log : unused, log ? size : 0, (int)registers);
     if (number < 0)
         return -number;
     *library = calloc(1, sizeof **library);

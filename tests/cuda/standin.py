@@ -80,7 +80,7 @@ class _Parameters(ctypes.Structure):
 # The functions that C calls, in the order of `python` in standin.c.
 _CHARS = ctypes.POINTER(ctypes.c_char)
 _NUMBER = ctypes.POINTER(ctypes.c_uint64)
-_Load = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, _CHARS, ctypes.c_size_t)
+_Load = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, _CHARS, ctypes.c_size_t, ctypes.c_int)
 _Find = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_Parameters))
 _Launch = ctypes.CFUNCTYPE(
     *(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_uint)),
@@ -123,6 +123,9 @@ def build() -> Path:
             raise RuntimeError(f"the C compiler rejects {_SOURCE.name}:\n{done.stderr}")
         written.replace(library)
     return library
+
+
+_REGISTERS = 65_536  # of a group
 
 
 class _DeviceMemory(Memory):
@@ -170,8 +173,9 @@ class _DeviceMemory(Memory):
 class _Loaded:
     """A module in the driver."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, registers: int) -> None:
         self.module = Module(text)
+        self.registers = registers  # of a thread at most
         self.threads = {
             name: prod(map(int, sizes.split(",")))
             for name, sizes in re.findall(
@@ -203,6 +207,7 @@ class StandIn:
 
     Attributes:
         messages: the causes of faults and of rejected modules, newest last.
+        registers: of each thread, in modules that are loaded from now on.
     """
 
     def __init__(self, path: Path) -> None:
@@ -214,6 +219,7 @@ class StandIn:
         library.standin_refuse.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_int]
         library.standin_configure.argtypes = [ctypes.c_uint64, ctypes.c_long]
         self.messages: list[str] = []
+        self.registers = 32
         self._modules: list[_Loaded] = []
         self._kernels: list[tuple[_Loaded, Function]] = []
         self._memories: dict[int, _DeviceMemory] = {}
@@ -266,11 +272,11 @@ class StandIn:
 
     # -- calls from C ------------------------------------------------------------------------------
 
-    def _load(self, image: bytes, log: Any, size: int) -> int:
+    def _load(self, image: bytes, log: Any, size: int, registers: int) -> int:
         if image.startswith(b"\x7fELF") or not re.match(rb"\s*(//[^\n]*\s*)*\.version", image):
             return -ERRORS["NO_BINARY_FOR_GPU"]
         try:
-            self._modules.append(_Loaded(image.decode()))
+            self._modules.append(_Loaded(image.decode(), registers))
         except Exception as error:
             self._note(f"a module is rejected: {error}")
             words = f"stand-in: {error}".encode()[: max(0, size - 1)] + b"\0"
@@ -288,7 +294,8 @@ class StandIn:
         parameters = found.contents
         parameters.number, parameters.count = len(self._kernels) - 1, len(function.layout)
         parameters.shared = static_shared(loaded.module)
-        parameters.threads = min(1024, loaded.threads.get(function.name, 1024))
+        by_registers = _REGISTERS // min(self.registers, loaded.registers)
+        parameters.threads = min(1024, by_registers, loaded.threads.get(function.name, 1024))
         end = 0
         for at, each in enumerate(function.layout):
             parameters.offsets[at] = end = -(-end // each.align) * each.align

@@ -5,6 +5,7 @@ State: the kernels in use, by their addresses.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from cuda.bindings import driver
@@ -26,12 +27,16 @@ class Kernel(NamedTuple):
         group: the largest number of work-items in a group.
         library: keeps the module loaded.
         local: the bytes of dynamic local memory that launches may ask for, a list of one number.
+        entry: its name in the module.
+        queue: a queue of the device.
     """
 
     function: Any
     group: int
     library: _Library
     local: list[int]
+    entry: str
+    queue: Queue
 
 
 #: By address.
@@ -41,10 +46,14 @@ kernels: dict[int, Kernel] = {}
 class _Library:
     """A loaded module; the driver unloads it at the end of the process."""
 
-    def __init__(self, module: bytes) -> None:
+    def __init__(self, module: bytes, registers: int = 0) -> None:
+        self.module = module
         self.log = bytearray(_BYTES_OF_LOG)  # kept, since the driver may write to it later
         options = [_OPTIONS.CU_JIT_ERROR_LOG_BUFFER, _OPTIONS.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
         values = [self.log, _BYTES_OF_LOG]
+        if registers:
+            options.append(_OPTIONS.CU_JIT_MAX_REGISTERS)
+            values.append(registers)
         status, self.handle = driver.cuLibraryLoadData(
             module + b"\0", options, values, len(options), [], [], 0
         )
@@ -80,8 +89,14 @@ def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: 
         KeyError: the module has no such kernel.
     """
     content = module.encode() if isinstance(module, str) else module
+    address, kernel = _loaded(queue, content, entry)
+    return Loaded(address, kernel.group, 32, 0, kernel.function)
+
+
+def _loaded(queue: Queue, module: bytes, entry: str, registers: int = 0) -> tuple[int, Kernel]:
+    """Return a kernel and its address; its work-items get so many registers at most."""
     with Current(queue.number):
-        library = _Library(content)
+        library = _Library(module, registers)
         status, of_module = driver.cuLibraryGetKernel(library.handle, entry.encode())
         if status == driver.CUresult.CUDA_ERROR_NOT_FOUND:
             raise KeyError(entry)
@@ -93,8 +108,19 @@ def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: 
             driver.cuFuncGetAttribute, _ATTRIBUTES.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function
         )
     address = int(function)
-    kernels[address] = Kernel(function, most, library, [0])
-    return Loaded(address, most, 32, 0, function)
+    kernels[address] = kernel = Kernel(function, most, library, [0], entry, queue)
+    return address, kernel
+
+
+@lru_cache(maxsize=256)
+def for_groups(address: int, size: int) -> Kernel:
+    """Return the kernel at an address, compiled for groups that have too few registers for it.
+
+    The driver then keeps some values of each work-item in memory.
+    """
+    kernel = kernels[address]
+    registers = kernel.queue.device.properties.max_registers_per_block // size // 8 * 8
+    return _loaded(kernel.queue, kernel.library.module, kernel.entry, registers)[1]
 
 
 def allow_local(kernel: Kernel, nbytes: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ctypes import addressof, c_uint64
 from functools import lru_cache
+from math import prod
 from struct import unpack
 from typing import Any
 
@@ -17,7 +18,7 @@ from cuda.bindings import driver
 
 from dparray._driver.arguments import LOCAL, POINTER, LocalMemory
 from dparray._driver.cuda.context import Current, call, failure
-from dparray._driver.cuda.modules import allow_local, kernels
+from dparray._driver.cuda.modules import allow_local, for_groups, kernels
 from dparray._driver.cuda.queues import Event, Queue
 from dparray._driver.interface import PackedRange
 
@@ -113,6 +114,8 @@ def submit(
     groups = groups_of(index_space, loaded.group)
     if groups is None:
         return None
+    if (size := prod(groups[1])) > loaded.group:
+        loaded = for_groups(kernel, size)
     if queue.kept:
         queue.release()
     queue.follow(dependencies)

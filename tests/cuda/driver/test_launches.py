@@ -117,6 +117,22 @@ def test_much_local_memory_is_allowed_once(gpu: dp.Device) -> None:
         dp.call_kernel(reversed_groups, NdRange((local,), (local,)), x, out, total, *scratch)
 
 
+def test_large_groups_get_fewer_registers(
+    gpu: dp.Device, driver: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dp.kernel
+    def add_one(item: Any, x: Any) -> None:
+        x[item.get_global_id(0)] += 1
+
+    monkeypatch.setattr(driver, "registers", 200)
+    x = dp.zeros(2048, device=gpu)
+    for size in (256, 512, 1024):
+        dp.call_kernel(add_one, NdRange(2048, size), x)
+    assert x.tolist() == [3.0] * 2048
+    with pytest.raises(dp.KernelRangeError, match="1024"):
+        dp.call_kernel(add_one, NdRange(2048, 2048), x)
+
+
 @pytest.mark.parametrize("shape", [(1000, 3), (2, 200, 5), (200, 2, 5)])
 def test_a_range_of_too_many_groups_is_launched_in_pieces(
     gpu: dp.Device, driver: StandIn, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
