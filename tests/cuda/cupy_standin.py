@@ -366,6 +366,47 @@ def _call(
 # --- modules --------------------------------------------------------------------------------------
 
 
+def _keys(x: np.ndarray) -> np.ndarray:
+    """Return numbers in the order of a radix sort, which puts negative NaN first."""
+    return np.where(np.isnan(x) & np.signbit(x), -np.inf, x) if x.dtype.kind == "f" else x
+
+
+def _argsort(x: np.ndarray, axis: int = -1, **options: Any) -> np.ndarray:
+    return np.argsort(_keys(x), axis, **options)
+
+
+def _sort(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    return np.take_along_axis(x, np.argsort(_keys(x), axis, kind="stable"), axis)
+
+
+def _histogram(x: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    counts, edges = np.histogram(x, **options)
+    return counts if options.get("weights") is None else counts.astype(float), edges
+
+
+def _interp(x: np.ndarray, xp: np.ndarray, *values: Any, **options: Any) -> np.ndarray:
+    return np.where(np.isnan(x), np.nan, np.interp(x, xp, *values, **options))
+
+
+def _lu_solve(factors: tuple[np.ndarray, np.ndarray], b: np.ndarray, **options: Any) -> np.ndarray:
+    import scipy.linalg
+
+    lu, rows = factors
+    assert b.size, "cuSOLVER reports nothing here, and CuPy reads the report"
+    rows = np.ascontiguousarray(rows).view(np.int32)[: len(lu)]  # whatever their dtype
+    return np.asarray(scipy.linalg.lu_solve((lu, rows), b, **options))
+
+
+#: What CuPy computes otherwise than NumPy and SciPy, as seen on an H100.
+_AS_ON_CARDS: dict[str, Callable[..., Any]] = {
+    "argsort": _argsort,
+    "histogram": _histogram,
+    "interp": _interp,
+    "lu_solve": _lu_solve,
+    "sort": _sort,
+}
+
+
 class _Functions(ModuleType):
     """A module with the functions of another one, under the names that CuPy has."""
 
@@ -379,7 +420,7 @@ class _Functions(ModuleType):
         names = self.__dict__["_names"]
         if name.startswith("__") or (names is not None and name not in names):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        found = getattr(self.__dict__["_source"], name)
+        found = _AS_ON_CARDS.get(name) or getattr(self.__dict__["_source"], name)
         if isinstance(found, type | ModuleType) or not callable(found):
             return found
         is_linear = self.__name__.endswith("linalg")
@@ -391,7 +432,10 @@ class _Functions(ModuleType):
             except np.linalg.LinAlgError:
                 if is_linear and not _thread.raises:
                     raise AssertionError("CuPy returns garbage here: use errstate") from None
-                raise
+                routine = "dpotrf" if name == "cholesky" else "dgetrf"
+                raise np.linalg.LinAlgError(
+                    f"Error reported by {routine} in cuSOLVER. devInfo = [1]."
+                ) from None
 
         return call
 

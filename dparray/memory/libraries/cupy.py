@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -49,8 +50,15 @@ class _Here(threading.local):
 _here = _Here()
 
 
+@functools.cache
 def _cupy() -> Any:
     return importlib.import_module("cupy")
+
+
+@functools.lru_cache(maxsize=64)
+def _stream(queue: Any) -> Any:
+    """Return the stream of a queue for CuPy."""
+    return _cupy().cuda.Stream.from_external(queue)
 
 
 @functools.cache
@@ -156,10 +164,8 @@ class _CuPy(_Names):
             with (
                 driver.foreign_calls(queue),
                 cupy.cuda.Device(driver.device_of(queue).device_id),
-                cupy.cuda.Stream.from_external(queue),
+                _stream(queue),
                 cupy.cuda.using_allocator(_allocate),
-                # By default, CuPy returns anything for singular matrices.
-                importlib.import_module("cupyx").errstate(linalg="raise"),
             ):
                 yield
         finally:
@@ -199,6 +205,8 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 
 def _matmul(a: Any, b: Any, out: Any = None) -> Any:
+    if out is not None and out.flags.c_contiguous and a.dtype == b.dtype == out.dtype:
+        return _cupy().matmul(_plain(a), _plain(b), out)
     found = _cupy().matmul(_plain(a), _plain(b))
     if out is None:
         return found
@@ -249,9 +257,29 @@ def _of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def of_any(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(ready, args), **kwargs)
+        errstate = importlib.import_module("cupyx").errstate
+        args = tuple(map(ready, args))
+        try:
+            with errstate(linalg="raise"):  # By default, CuPy returns anything.
+                return function(*args, **kwargs)
+        except np.linalg.LinAlgError as error:
+            reason = _routine(error)
+            if reason == "getrf" and not all(map(_is_finite, filter(library.is_array, args))):
+                with errstate(linalg="ignore"):  # NaN is no zero on a diagonal.
+                    return function(*args, **kwargs)
+            raise np.linalg.LinAlgError(_REASONS.get(reason, str(error))) from None
 
     return of_any
+
+
+#: What it means that a routine of cuSOLVER fails.
+_REASONS = {"potrf": "the matrix is not positive definite", "getrf": "the matrix is singular"}
+
+
+def _routine(error: np.linalg.LinAlgError) -> str:
+    """Return the routine that an error of CuPy names, without the letter of its dtype."""
+    found = re.search(r"reported by [sdcz](\w+?)(Batched)? in", str(error))
+    return found[1] if found else ""
 
 
 def _cholesky(a: Any, upper: bool = False) -> Any:
@@ -275,9 +303,13 @@ def _each_matrix(function: Callable[..., Any], *stacks: Any) -> Any:
     return cupy.stack(parts).reshape(*outer, *parts[0].shape)
 
 
+def _is_finite(x: Any) -> bool:
+    return bool(_cupy().isfinite(x).all())
+
+
 def _check_finite(name: str, *arrays: Any) -> None:
     for x in arrays:
-        if not bool(_cupy().isfinite(x).all()):
+        if not _is_finite(x):
             raise ValueError(f"{name}: array must not contain infs or NaNs")
 
 
@@ -314,6 +346,9 @@ def _lu_factor(a: Any, check_finite: bool = True) -> Any:
 
 def _lu_solve(factors: tuple[Any, Any], b: Any, trans: int = 0, check_finite: bool = True) -> Any:
     lu, rows = factors
+    if not b.size:
+        return _packed(b)
+    rows = library.asarray(rows, np.int32)  # cuSOLVER reads others as numbers of 32 bits
     if check_finite:
         _check_finite("lu_solve", lu, b)
 
@@ -336,8 +371,25 @@ def _scipy() -> Any:
     return importlib.import_module("cupyx.scipy.linalg")
 
 
+def _of_positive_nan(x: Any) -> Any:
+    """Return an array without negative NaN, which CuPy's radix sort puts first."""
+    cupy = _cupy()
+    return cupy.where(cupy.isnan(x), x.dtype.type(np.nan), x) if x.dtype.kind == "f" else x
+
+
+def _sort(x: Any, axis: int = -1) -> Any:
+    return _cupy().sort(_of_positive_nan(x), axis)
+
+
 def _argsort(x: Any, axis: int = -1) -> Any:
-    return _cupy().argsort(x, axis, kind="stable")
+    return _cupy().argsort(_of_positive_nan(x), axis, kind="stable")
+
+
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, **options: Any) -> Any:
+    cupy = _cupy()
+    found = cupy.interp(x, xp, fp, left, right, **options)
+    # NaN has the value of a single point.
+    return cupy.where(cupy.isnan(x), fp[0].astype(found.dtype), found) if xp.size == 1 else found
 
 
 def _unique_inverse(x: Any) -> Any:
@@ -398,7 +450,10 @@ def _histogram(
     if x.dtype.kind == "b":
         x = _converted(x, np.uint8)
     edges = _histogram_bin_edges(x, bins, range)
-    return _cupy().histogram(x, bins=edges, density=density, weights=weights)
+    counts, edges = _cupy().histogram(x, bins=edges, density=density, weights=weights)
+    if weights is not None and not density:
+        counts = library.asarray(counts, weights.dtype)
+    return counts, edges
 
 
 def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
@@ -418,6 +473,8 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "scipy.linalg.lu": _lu,
     "scipy.linalg.lu_factor": _lu_factor,
     "scipy.linalg.lu_solve": _lu_solve,
+    "interp": _interp,
+    "sort": _sort,
     "argsort": _argsort,
     "unique_inverse": _unique_inverse,
     "unique_all": _unique_all,
