@@ -87,16 +87,22 @@ def interruptible(call: Callable[[], _Result]) -> _Result:
 MAX_PAUSE = 5e-4
 #: How long a check is repeated without a pause.
 _SPIN = 5e-5
+#: A wait ends late by this part of its length.
+_LATE = 0.05
 
 
-def poll(holds: Callable[[], bool]) -> None:
-    """Wait on the host while a condition holds; signals are handled between two checks."""
-    end = time.perf_counter() + _SPIN
-    pause = 0.0
+def poll(holds: Callable[[], bool], busy: float = _SPIN) -> None:
+    """Wait on the host while a condition holds; signals are handled between two checks.
+
+    Args:
+        holds: the condition.
+        busy: for how many seconds it is checked without a pause; other threads of Python run.
+    """
+    start = time.perf_counter()
     while holds():
-        if pause or time.perf_counter() > end:
-            time.sleep(pause)
-            pause = min(2 * pause + 1e-5, MAX_PAUSE)
+        waited = time.perf_counter() - start
+        if waited > _SPIN:
+            time.sleep(min(_LATE * waited, MAX_PAUSE) if waited > busy else 0)
 
 
 def _new_helper() -> SimpleQueue[Any]:

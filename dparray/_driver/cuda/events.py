@@ -13,6 +13,10 @@ from dparray._driver.cuda.queues import Event, Queue
 
 _free: AbstractContextManager[None] = nullcontext()
 
+#: For how many seconds a wait asks the driver without a pause: a pause takes 60 us at least, as
+#: long as many kernels.
+_BUSY = 2e-3
+
 
 def is_event(value: object) -> bool:
     """Return whether an object is an event of CUDA."""
@@ -32,7 +36,7 @@ def wait(events: Sequence[Event], is_long: bool = False) -> None:
     check()
     if waiting.is_main_thread():
         for event in events:
-            waiting.poll(partial(_is_running, event))
+            waiting.poll(partial(_is_running, event), _BUSY)
         return
     for event in events:
         if not event.is_done:
