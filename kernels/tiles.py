@@ -118,6 +118,8 @@ def make_carry_kernel(
 ) -> Callable[..., None]:
     """Scan the results of all tiles, with one group; arguments as for the others.
 
+    A work-item has consecutive tiles, so that the group scans once.
+
     Kernel parameters:
         total (tiles,): input of ``dtype``.
         carry (tiles + 1,): output of ``dtype``: the result before each tile, and that of all.
@@ -129,17 +131,19 @@ def make_carry_kernel(
     def carry_of_tiles(nd_item: Any, total: Any, carry: Any, scratch: Any, initial: Any) -> None:
         lane = nd_item.get_local_id(0)
         lanes = nd_item.get_local_range(0)
-        before = dtype(initial)
-        for first in range(0, total.size, lanes):
-            value = nothing
-            if first + lane < total.size:
-                value = total[uint64(first + lane)]
-            own, combined = scan(nd_item, value, nothing, scratch)
-            if first + lane < total.size:
-                carry[uint64(first + lane)] = dtype(combine(before, own))
-            before = dtype(combine(before, combined))
+        share = (total.size + lanes - 1) // lanes
+        first = min(lane * share, total.size)
+        last = min(first + share, total.size)
+        value = nothing
+        for i in range(first, last):
+            value = dtype(combine(value, total[uint64(i)]))
+        own, combined = scan(nd_item, value, nothing, scratch)
+        before = dtype(combine(dtype(initial), own))
+        for i in range(first, last):
+            carry[uint64(i)] = before
+            before = dtype(combine(before, total[uint64(i)]))
         if lane == 0:
-            carry[uint64(total.size)] = before
+            carry[uint64(total.size)] = dtype(combine(dtype(initial), combined))
 
     return carry_of_tiles
 

@@ -18,7 +18,8 @@ from dparray._array.operands import check_out
 from dparray._functions.public import public
 from dparray._functions.reductions import accumulator_of, check_numeric, float_of
 from dparray._placement import placement_of
-from dparray.algorithms.line_scans import has_scan, scan_lines
+from dparray.algorithms.line_scans import has_scan
+from dparray.algorithms.tiles import scan_axis
 from dparray.exceptions import ShapeError
 
 __all__ = [
@@ -66,7 +67,8 @@ def _cumulate(
     def by_kernel() -> ndarray:
         if include_initial:
             result[first] = initial
-        scan_lines(ufunc.__name__, x, result[following] if include_initial else result, axis)
+        target = result[following] if include_initial else result
+        scan_axis(ufunc.__name__, x, target, axis)
         return result
 
     def by_host(source: np.ndarray, target: np.ndarray) -> None:

@@ -43,7 +43,8 @@ from dparray._functions.reductions import prod as prod_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.sorting import argsort
 from dparray._placement import common_placement, placement_of
-from dparray.algorithms.line_scans import has_scan, scan_lines
+from dparray.algorithms.line_scans import has_scan
+from dparray.algorithms.tiles import scan_axis
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 _REDUCTIONS: dict[str, Callable[..., ndarray]] = {
@@ -263,7 +264,7 @@ def _accumulate(
     result = empty_on(placement_of(x), x.shape, loop_dtype)
 
     def by_kernel() -> ndarray:
-        scan_lines(name, x, result, axis)
+        scan_axis(name, x, result, axis)
         return result
 
     found = compute(

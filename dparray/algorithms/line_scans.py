@@ -46,15 +46,20 @@ def runs_scans(queue: Queue) -> bool:
 
 
 def has_scan(op: str, x: ndarray, loop_dtype: np.dtype[Any]) -> bool:
-    """Return whether the kernels can scan ``x`` in dtype ``loop_dtype``, and are worth a launch."""
+    """Return whether kernels can scan ``x`` in dtype ``loop_dtype``, and are worth a launch."""
     return (
         x.size >= MIN_ELEMENTS
         and op in OPERATIONS
         and x.dtype.kind in "biuf"
         and loop_dtype.kind in "iuf"
         and "float16" not in (x.dtype.name, loop_dtype.name)
-        and runs_scans(x.queue)
+        and (runs_scans(x.queue) or scans_tiles(x))
     )
+
+
+def scans_tiles(x: ndarray) -> bool:
+    """Return whether the kernels for GPUs scan an array: only a single line is fast there."""
+    return x.ndim == 1 and not traits_of(x.queue).shares_memory
 
 
 def scan_lines(

@@ -8,7 +8,7 @@ consecutive elements, satisfy neither.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dparray._kernel.decorators import device_func
 from dparray._kernel.function import DeviceFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
-from dparray.algorithms.line_scans import scalar_of
+from dparray.algorithms.line_scans import scalar_of, scan_lines, scans_tiles
 from dparray.algorithms.ranges import filled, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.combine import OPERATIONS
@@ -34,11 +34,10 @@ from dparray.kernels.tiles import (
     make_tile_total_kernel,
 )
 
-if TYPE_CHECKING:
-    pass
-
 # The work-items of a group, if the device supports groups of this size.
 _LOCAL = 256
+# The work-items of the one group that scans the results of all tiles, likewise.
+_LANES = 1024
 # The counts of a group use at most this share of the local memory, so that two groups fit.
 _LOCAL_MEMORY_SHARE = 2
 # The kernels count in 32 bits.
@@ -50,9 +49,9 @@ def uses_tiles(queue: Queue) -> bool:
     return not traits_of(queue).shares_memory
 
 
-def local_size(traits: Traits) -> int:
+def local_size(traits: Traits, most: int = _LOCAL) -> int:
     """Return the size of a group: a multiple of the sub-group sizes, which are powers of two."""
-    most = min(_LOCAL, traits.group)
+    most = min(most, traits.group)
     return max(most // traits.sub_group, 1) * traits.sub_group
 
 
@@ -63,6 +62,14 @@ def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> No
     kind: Any = out.dtype.type
     scanning = kernel_of(make_tile_scan_kernel, op, *_functions(op, kind), kind, inclusive)
     call_kernel(scanning, index_space, x, carry, out, scratch)
+
+
+def scan_axis(op: str, x: ndarray, out: ndarray, axis: int) -> None:
+    """Scan along an axis what :func:`dparray.algorithms.line_scans.has_scan` accepts."""
+    if scans_tiles(x):
+        scan(op, x, out, None, inclusive=True)
+    else:
+        scan_lines(op, x, out, axis)
 
 
 def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
@@ -89,7 +96,9 @@ def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any
     reducing = kernel_of(make_tile_total_kernel, op, *functions, kind)
     carrying = kernel_of(make_carry_kernel, op, *functions, kind)
     call_kernel(reducing, index_space, x, total, scratch)
-    call_kernel(carrying, NdRange((local,), (local,)), total, carry, scratch, start)
+    lanes = local_size(traits_of(queue), _LANES)
+    of_lanes = LocalAccessor(lanes, dtype)
+    call_kernel(carrying, NdRange((lanes,), (lanes,)), total, carry, of_lanes, start)
     return index_space, carry, scratch
 
 
