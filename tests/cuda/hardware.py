@@ -46,7 +46,7 @@ _PARTS = (
     Part("tests-jit", "hardware_checks", "test_jit", 60),
     Part("interop", "hardware_checks", "interop", 40),
     Part("launches", "hardware_times", "launches", 30),
-    Part("times", "hardware_times", "times", 150),
+    Part("times", "hardware_times", "times", 170),
 )
 
 
@@ -129,13 +129,15 @@ def _short(value: Any) -> str:
         return str(value).replace("\n", " ")[:110]
     parts = []
     for key, each in value.items():
-        if isinstance(each, float):
+        if isinstance(each, dict) and key != "errors":
+            parts.append(f"{key}: {_short(each)}")
+        elif isinstance(each, float):
             parts.append(f"{key} {each:.4g}")
         elif isinstance(each, list):
             parts.append(f"{len(each)} {key[:90]}")
         else:
             parts.append(f"{key} {str(each).partition(chr(10))[0]}")
-    return "; ".join(parts)[:160]
+    return "; ".join(parts)[:400]
 
 
 def main() -> int:

@@ -94,12 +94,16 @@ def _pytest(results: Any, options: Any, *arguments: str) -> None:
         command += ["-p", "no:cacheprovider", f"--junitxml={report}"]
         # A worker is a process with a context and a compiler of its own.
         has_workers = importlib.util.find_spec("xdist") is not None
-        count = max(1, min(8, (os.cpu_count() or 2) - 2)) if not options.standin else 1
+        count = max(1, min(14, (os.cpu_count() or 2) - 2)) if not options.standin else 1
         command += ["-n", str(count), "--dist", "loadfile"] if has_workers and count > 1 else []
         log = Path(folder, "log")
         with log.open("w") as output:
             tests = subprocess.Popen(
-                [*command, *arguments], cwd=_ROOT, stdout=output, stderr=subprocess.STDOUT
+                [*command, *arguments],
+                cwd=_ROOT,
+                env=os.environ | {"PYTHONPATH": f"{_ROOT}:{os.environ.get('PYTHONPATH', '')}"},
+                stdout=output,
+                stderr=subprocess.STDOUT,
             )
             try:
                 tests.wait(options.seconds - 15)
@@ -122,6 +126,8 @@ def _pytest(results: Any, options: Any, *arguments: str) -> None:
                 failures.setdefault((each.get("message") or "")[:300], []).append(name)
         results["counts"] = counts
         results["failures"] = failures
+        if failures:
+            results["tracebacks"] = text.partition("= FAILURES =")[2][:200_000]
 
 
 def test_tiny(results: Any, options: Any) -> None:

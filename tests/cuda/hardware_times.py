@@ -6,8 +6,10 @@ all of them. Each result is checked against NumPy's first. Times are of many cal
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,15 +18,63 @@ import numpy as np
 
 _ROUNDS = 7
 _BATCH = 3e-3  # seconds of one candidate's batch
+_STEP = 1021
 _TOLERANCES = {2: 2e-2, 4: 2e-4, 8: 1e-9}
 
 
 class Candidate(NamedTuple):
-    """A call that submits work, a function that waits for it, and one that reads its result."""
+    """A call that submits work, a function that waits for it, and one that reads its result.
+
+    ``stream`` is the handle of the stream that runs it, 0 if it is not known.
+    """
 
     call: Callable[[], Any]
     wait: Callable[[], Any]
     read: Callable[[Any], np.ndarray]
+    stream: int = 0
+
+
+_HELD = 0.5  # seconds that a stream is held at most
+_may_go = threading.Event()
+_in_time: list[bool] = []
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _hold(_: int) -> None:
+    _in_time.append(_may_go.wait(_HELD))
+
+
+def device_time(candidate: Candidate, count: int = 10) -> float | None:
+    """Return the microseconds of a call on the device, or ``None`` if it waits for its work.
+
+    The stream is held while the host submits the calls, so that the device does not wait for it.
+    """
+    from cuda.bindings import driver
+
+    def do(answer: tuple[Any, ...]) -> Any:
+        if int(answer[0]):
+            raise RuntimeError(answer[0].name)
+        return answer[1] if len(answer) > 1 else None
+
+    candidate.wait()
+    do(driver.cuCtxSetCurrent(do(driver.cuDevicePrimaryCtxRetain(0))))
+    first, last = (do(driver.cuEventCreate(0)) for _ in range(2))
+    _may_go.clear()
+    holds = driver.cuLaunchHostFunc(candidate.stream, driver.CUhostFn(_of(_hold)), 0)
+    if holds[0] != driver.CUresult.CUDA_ERROR_NOT_SUPPORTED:  # by the stand-in
+        do(holds)
+    do(driver.cuEventRecord(first, candidate.stream))
+    for _ in range(count):
+        candidate.call()
+    do(driver.cuEventRecord(last, candidate.stream))
+    _may_go.set()
+    do(driver.cuEventSynchronize(last))
+    milliseconds = float(do(driver.cuEventElapsedTime(first, last)))
+    return milliseconds * 1e3 / count if all(_in_time[-1:]) else None
+
+
+def _of(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def measured(candidates: dict[str, Candidate], rounds: int = _ROUNDS) -> dict[str, float]:
@@ -61,6 +111,7 @@ class Library(NamedTuple):
     wait: Callable[[], Any]
     read: Callable[[Any], np.ndarray]
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+    stream: int = 0
 
 
 def _same(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +138,24 @@ def _dparray() -> Library:
         device.wait,
         lambda result: result.asnumpy(),
         wrap,
+        int(device.queue.handle),
     )
+
+
+def _dparray_jit() -> Library:
+    import dparray as dp
+
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        compiled = dp.jit(function)
+
+        def call(*arrays: Any) -> Any:
+            result = compiled(*arrays)
+            dp.eval(result)
+            return result
+
+        return call
+
+    return _dparray()._replace(name="dparray jit", wrap=wrap)
 
 
 def _cupy() -> Library:
@@ -95,7 +163,7 @@ def _cupy() -> Library:
 
     stream = cupy.cuda.get_current_stream()
     cupy.zeros(1)
-    return Library("cupy", cupy, cupy.asarray, stream.synchronize, cupy.asnumpy, _same)
+    return Library("cupy", cupy, cupy.asarray, stream.synchronize, cupy.asnumpy, _same, stream.ptr)
 
 
 def _torch() -> Library:
@@ -106,7 +174,13 @@ def _torch() -> Library:
 
     put(np.zeros(1))
     return Library(
-        "torch", torch, put, torch.cuda.synchronize, lambda result: result.cpu().numpy(), _same
+        "torch",
+        torch,
+        put,
+        torch.cuda.synchronize,
+        lambda result: result.cpu().numpy(),
+        _same,
+        torch.cuda.current_stream().cuda_stream,
     )
 
 
@@ -144,6 +218,7 @@ def _jax() -> Library:
 
 _MAKERS = {
     "dparray": (_dparray, "dparray"),
+    "dparray jit": (_dparray_jit, "dparray"),
     "cupy": (_cupy, "cupy"),
     "torch": (_torch, "torch"),
     "torch.compile": (_torch_compiled, "torch"),
@@ -155,7 +230,7 @@ def libraries(results: Any, options: Any) -> list[Library]:
     """Return the libraries that are installed and reach the device."""
     found = []
     for name, (make, module) in _MAKERS.items():
-        if importlib.util.find_spec(module) is None or (options.standin and name != "dparray"):
+        if importlib.util.find_spec(module) is None or (options.standin and module != "dparray"):
             results[f"library {name}"] = "not measured"
             continue
         try:
@@ -176,6 +251,8 @@ class Case(NamedTuple):
     arrays: tuple[np.ndarray, ...]
     moved: int  # bytes that must be read and written
     others: Callable[..., dict[str, Candidate]] | None = None
+    step: int = 1  # of an element-wise computation, one element in so many is compared
+    waits: bool = False  # whether the host waits for a result, such as a length
 
 
 def _black_scholes(xp: Any) -> Callable[..., Any]:
@@ -251,8 +328,10 @@ def cases(size: int, side: int, cube: int) -> list[Case]:
     for dtype in ("float32", "float64", "float16"):
         bytes_of = size * np.dtype(dtype).itemsize
         two, three = ((vector(dtype),) * count for count in (2, 3))
-        found.append(Case(f"chain {dtype}", _chain, two, 3 * bytes_of, _other_chains))
-        found.append(Case(f"Black-Scholes {dtype}", _black_scholes, three, 4 * bytes_of))
+        found.append(Case(f"chain {dtype}", _chain, two, 3 * bytes_of, _other_chains, _STEP))
+        found.append(
+            Case(f"Black-Scholes {dtype}", _black_scholes, three, 4 * bytes_of, step=_STEP)
+        )
     x = vector("float32")
     square = vector("float32", side * side).reshape(side, side)
     block = vector("float32", cube**3).reshape(cube, cube, cube)
@@ -260,6 +339,7 @@ def cases(size: int, side: int, cube: int) -> list[Case]:
     product = vector("float32", 1024 * 1024 if side > 1024 else 4096).reshape(-1, 1024)
     product = product[:, :64].copy() if side <= 1024 else product
     found += [
+        Case("copy", _copy, (x,), 2 * x.nbytes, step=_STEP),
         Case("sum", lambda xp: lambda x: xp.sum(x), (x,), x.nbytes),
         Case(
             "row norms",
@@ -278,14 +358,18 @@ def cases(size: int, side: int, cube: int) -> list[Case]:
             2 * x.nbytes,
         ),
         Case("exclusive scan", _scan, (x,), 2 * x.nbytes),
-        Case("histogram", _histogram, (x,), x.nbytes),
-        Case("mask", lambda xp: lambda x: x[x > 1], (x,), 2 * x.nbytes),
+        Case("histogram", _histogram, (x,), x.nbytes, waits=True),
+        Case("mask", lambda xp: lambda x: x[x > 1], (x,), 2 * x.nbytes, waits=True),
         Case("sort", _sort, (x,), 2 * x.nbytes),
         Case("matmul", lambda xp: lambda x: x @ x.T, (product,), 2 * product.nbytes),
         Case("transposition", _transposition, (square,), 2 * square.nbytes),
         Case("time step of 10 operations", _time_step, (small, small), 3 * small.nbytes),
     ]
     return found
+
+
+def _copy(xp: Any) -> Callable[..., Any]:
+    return lambda x: x.clone() if xp.__name__ == "torch" else x.copy()
 
 
 def _scan(xp: Any) -> Callable[..., Any]:
@@ -317,6 +401,10 @@ def _transposition(xp: Any) -> Callable[..., Any]:
 
 
 # --- kernels of other libraries -------------------------------------------------------------------
+
+
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack  # type: ignore[attr-defined]  # numba-cuda asks for it
 
 
 def _threads(count: int) -> tuple[int, int]:
@@ -354,6 +442,7 @@ def _other_chains(x: np.ndarray, y: np.ndarray) -> dict[str, Candidate]:
             lambda: hardware_triton.chain(a, b, out),
             torch.cuda.synchronize,
             lambda result: result.cpu().numpy(),
+            torch.cuda.current_stream().cuda_stream,
         )
     return found
 
@@ -374,7 +463,8 @@ def _kernel_chain(x: np.ndarray, y: np.ndarray) -> Candidate:
         dp.call_kernel(chain, dp.Range(x.size), a, b, out)
         return out
 
-    return Candidate(call, device.wait, lambda result: result.asnumpy())
+    stream = int(device.queue.handle)
+    return Candidate(call, device.wait, lambda result: result.asnumpy(), stream)
 
 
 def _other_softmax(x: np.ndarray) -> dict[str, Candidate]:
@@ -390,9 +480,10 @@ def _other_softmax(x: np.ndarray) -> dict[str, Candidate]:
     def read(result: Any) -> np.ndarray:
         return np.asarray(result.cpu().numpy())
 
+    wait, stream = torch.cuda.synchronize, torch.cuda.current_stream().cuda_stream
     return {
-        "triton": Candidate(lambda: hardware_triton.softmax(a, out), torch.cuda.synchronize, read),
-        "torch softmax": Candidate(lambda: torch.softmax(a, 1), torch.cuda.synchronize, read),
+        "triton": Candidate(lambda: hardware_triton.softmax(a, out), wait, read, stream),
+        "torch softmax": Candidate(lambda: torch.softmax(a, 1), wait, read, stream),
     }
 
 
@@ -415,7 +506,10 @@ def _other_stencils(x: np.ndarray) -> dict[str, Candidate]:
         dp.call_kernel(stencil, dp.Range(*out.shape), a, out)
         return out
 
-    found = {"dparray kernel": Candidate(call, device.wait, lambda result: result.asnumpy())}
+    stream = int(device.queue.handle)
+    found = {
+        "dparray kernel": Candidate(call, device.wait, lambda result: result.asnumpy(), stream)
+    }
     if importlib.util.find_spec("numba_cuda") is not None:
         from numba import cuda
 
@@ -443,20 +537,25 @@ def _other_stencils(x: np.ndarray) -> dict[str, Candidate]:
 
 def times(results: Any, options: Any) -> None:
     """Time all cases with all libraries."""
-    sizes = (3000, 48, 12) if options.tiny else (1 << 24, 4096, 256)
+    sizes = (3000, 48, 12) if options.tiny else (1 << 25, 6144, 320)
     found = libraries(results, options)
     for case in cases(*sizes):
         results.attempt(case.name, _timed, case, found, options)
 
 
 def _timed(case: Case, found: list[Library], options: Any) -> dict[str, Any]:
-    wanted = case.function(np)(*case.arrays)
+    wanted = case.function(np)(*(each[:: case.step] for each in case.arrays))
     candidates, errors = {}, {}
     for each in found:
+        if each.name == "dparray jit" and case.function(np).__name__ == "<lambda>":
+            continue  # it compiles functions of several statements
         function = each.wrap(case.function(each.module))
         arrays = [each.put(values) for values in case.arrays]
         candidates[each.name] = Candidate(
-            lambda function=function, arrays=arrays: function(*arrays), each.wait, each.read
+            lambda function=function, arrays=arrays: function(*arrays),
+            each.wait,
+            each.read,
+            each.stream,
         )
     if case.others is not None:
         try:
@@ -467,14 +566,20 @@ def _timed(case: Case, found: list[Library], options: Any) -> dict[str, Any]:
         try:
             result = each.call()
             each.wait()
-            _compare(each.read(result), wanted)
+            _compare(
+                each.read(result)[:: case.step] if case.step > 1 else each.read(result), wanted
+            )
         except Exception as error:
             errors[name] = f"{type(error).__name__}: {error}"[:300]
             del candidates[name]
     rows: dict[str, Any] = measured(candidates, 2 if options.tiny else _ROUNDS)
-    if "dparray" in rows:
-        rows["dparray GB/s"] = case.moved / rows["dparray"] / 1e3
-    return rows | ({"errors": errors} if errors else {})
+    on_device = {}
+    for name, each in candidates.items():
+        if name != "jax" and not case.waits and (found_time := device_time(each)):
+            on_device[name] = found_time
+    if "dparray" in on_device:
+        rows["dparray GB/s"] = case.moved / on_device["dparray"] / 1e3
+    return {**rows, "on the device": on_device, **({"errors": errors} if errors else {})}
 
 
 def _compare(found: np.ndarray, wanted: Any) -> None:

@@ -9,8 +9,13 @@ the tests.
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
+import types
 from collections.abc import Generator
+from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
@@ -124,6 +129,8 @@ _PACKAGES_OF_SYCL = ("dpctl", "dpnp")
 def _missing(error: BaseException | None) -> str:
     """Return the package whose absence an error reports, or ""."""
     while error is not None:
+        if "has no SYCL objects" in str(error) or "No module named 'dpctl'" in str(error):
+            return "dpctl"
         if "has no library for what dparray's kernels do not compute" in str(error):
             return "a library of the device"
         name = (getattr(error, "name", None) or "").partition(".")[0]
@@ -145,12 +152,42 @@ def pytest_runtest_makereport(
     return report
 
 
+class _Absent(types.ModuleType):
+    """Takes the place of a package that is not installed while files of tests are imported."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        package = self.__name__.partition(".")[0]
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+
+_ABSENT = {
+    name: _Absent(name)
+    for package in _PACKAGES_OF_SYCL
+    if find_spec(package) is None
+    for name in (package, f"{package}.memory", f"{package}.tensor", f"{package}.utils")
+}
+for _name, _module in _ABSENT.items():
+    if "." in _name:
+        _package, _, _attribute = _name.partition(".")
+        setattr(_ABSENT[_package], _attribute, _module)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skip files that import dpctl or dpnp where these are not installed."""
-    report = yield
+    """Let files import dpctl and dpnp where these are not installed; skip those that use them."""
+    # Only files of tests see these modules: dparray looks before and after them.
+    if isinstance(collector, pytest.Module):
+        importlib.import_module("dparray")
+        sys.modules.update(_ABSENT)
+    try:
+        report = yield
+    finally:
+        for name in _ABSENT:
+            sys.modules.pop(name, None)
     for name in _PACKAGES_OF_SYCL:
         if report.failed and f"No module named '{name}" in str(report.longrepr):
             report.outcome = "skipped"
