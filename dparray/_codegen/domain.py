@@ -36,9 +36,14 @@ class Machine(NamedTuple):
     threads: int = 1
 
     @property
+    def unit_items(self) -> int:
+        """The work-items that a compute unit runs concurrently."""
+        return self.threads * max(self.sub_group, 1)
+
+    @property
     def resident_items(self) -> int:
         """The work-items that the device runs concurrently; with fewer, a part of it is idle."""
-        return self.compute_units * self.threads * max(self.sub_group, 1)
+        return self.compute_units * self.unit_items
 
 
 class Domain(NamedTuple):

@@ -30,6 +30,9 @@ accumulators of an output merges them, in the order of the chunks (the method of
 threadFenceReduction). If there are many chunks, or a user-defined function could end a work-item
 before it is counted, another kernel of the same kind merges them.
 
+On a GPU, a kernel with several loops copies the rows of a group to local memory if they fit. Each
+work-item copies the elements that it reduces, and all loops read them there.
+
 Everything in an address except the local id is uniform across a work-group, and the trip counts are
 the same for all work-items, so that devices load vectors.
 """
@@ -69,12 +72,14 @@ from dparray._codegen.reduction_steps import (
     ReductionStructure,
     is_reduction,
     loop_count,
+    worth_staging,
 )
 from dparray._codegen.steps import ScalarUse, Steps
 from dparray._codegen.values import (
     dtype_read,
     is_convertible,
 )
+from dparray._dtypes import is_bfloat16
 from dparray._graph.node import Node
 from dparray._graph.reductions import MAX_UNSETTLED, Reduce
 from dparray._layout import Layout
@@ -91,6 +96,7 @@ class ReductionProgram(NamedTuple):
         global_range, local_range: the range of the launch.
         arrays: the layouts of the input arrays.
         scalars: the scalars in the order of the parameters.
+        staged: the elements of each array that a group copies to local memory.
     """
 
     structure: ReductionStructure
@@ -101,6 +107,7 @@ class ReductionProgram(NamedTuple):
     local_range: tuple[int, ...]
     arrays: list[Any]
     scalars: list[ScalarUse]
+    staged: int = 0
 
 
 # Kinds of dtypes that are reduced. Intel's CPU driver crashes on accumulators of complex numbers.
@@ -202,6 +209,11 @@ def _program(
     # An operand that is broadcast along the outputs is small, so it is ignored.
     read = walks[:count_arrays]
     large = [column for kept_column, column in read if any(kept_column)]
+    staged = [
+        number
+        for number in sorted(worth_staging(steps, elements, elements_last))
+        if _may_be_staged(parts.arrays[number]) and all(map(any, read[number]))
+    ]
     question = reduction_forms.Question(
         kept_extents,
         extents,
@@ -213,8 +225,9 @@ def _program(
         bool(elements),
         calls_user,
         leaves_accumulators,
+        sum(parts.arrays[number].dtype.itemsize for number in staged),
     )
-    form, vectors, chunks, lanes = reduction_forms.choose(question, machine)
+    form, vectors, chunks, lanes, staged_rows = reduction_forms.choose(question, machine)
     is_short = form == "short rows"
     blocks = count // (vectors * lanes // kept) if is_short else count
     trips = blocks // chunks
@@ -274,6 +287,8 @@ def _program(
             [[*kept_column, *column] for kept_column, column in walks],
             total,
         ),
+        tuple(staged) if staged_rows else (),
+        staged_rows,
     )
     numbers = [
         kept,
@@ -296,7 +311,17 @@ def _program(
         (local,),
         parts.in_memory,
         parts.scalars,
+        staged_rows * count,
     )
+
+
+def _may_be_staged(layout: Layout) -> bool:
+    """Return whether a kernel may copy elements of an array to local memory.
+
+    It may not copy complex elements, which are pairs, Booleans, or positions, which are computed.
+    """
+    is_number = layout.dtype.kind in "iuf" or is_bfloat16(layout.dtype)
+    return layout.block.memory is not None and is_number
 
 
 #: From this many elements per work-item on, floats are summed in blocks.
@@ -325,7 +350,8 @@ def _for_count(step: Any, folded: int, in_blocks: bool) -> Any:
 def is_row_cached(
     domain: Domain, layouts: Sequence[Layout], machine: Machine, most_bytes: int
 ) -> bool:
-    """Return whether data that a group reads again in a second loop is still in its cache.
+    """Return whether data that a group reads again in a second loop is still in its cache, or is
+    in local memory.
 
     Args:
         domain: the domain.
@@ -339,13 +365,15 @@ def is_row_cached(
     kept_extents, _ = merge_axes(kept_axes, shape, walked)
     extents, columns = merge_axes(domain.axes, shape, walked)
     kept, count = math.prod(kept_extents), math.prod(extents)
-    form = form_of_loops(kept_extents, count, columns, machine)
-    outputs = outputs_of_group(form, machine)
     nbytes = sum(
         layout.dtype.itemsize
         for layout, column in zip(layouts, columns, strict=True)
         if any(column)
     )
+    form = form_of_loops(kept_extents, count, columns, nbytes, machine)
+    outputs = outputs_of_group(form, machine)
+    if form.staged_rows:
+        return True
     is_small = kept * count <= CACHED_ELEMENTS and form.name != "lanes"
     if machine.sub_group:
         is_filled = 2 * (kept // outputs) * form.lanes >= machine.resident_items

@@ -62,6 +62,9 @@ MAX_MERGED = 1024
 GPU_SERIAL = 16
 GPU_VECTORS = 2
 GPU_WAVES = 2
+# Rows that are copied to local memory take at most this fraction of it for a group, so that some
+# groups of a compute unit load while others compute.
+STAGED_SHARE = 4
 
 
 class Form(NamedTuple):
@@ -72,12 +75,14 @@ class Form(NamedTuple):
         vectors: the vectors of adjacent outputs, or slots of short rows, of a work-item.
         chunks: the number of chunks of reduced elements.
         lanes: the work-items of a group.
+        staged_rows: the outputs of a group whose elements local memory holds, or 0.
     """
 
     name: str
     vectors: int
     chunks: int
     lanes: int
+    staged_rows: int = 0
 
 
 class Question(NamedTuple):
@@ -94,6 +99,7 @@ class Question(NamedTuple):
         stores_elements: whether values of the domain's shape are stored.
         calls_user: whether a user-defined function is called.
         leaves_accumulators: whether accumulators are left in memory for another kernel.
+        element_bytes: the size of one element of each array that may be copied to local memory.
     """
 
     kept_extents: Sequence[int]
@@ -106,6 +112,7 @@ class Question(NamedTuple):
     stores_elements: bool
     calls_user: bool
     leaves_accumulators: bool
+    element_bytes: int
 
 
 def choose(of: Question, machine: Machine) -> Form:
@@ -125,7 +132,8 @@ def choose(of: Question, machine: Machine) -> Form:
             chunks = min(blocks // SERIAL, wanted_groups(machine, lanes))
         return Form("short rows", vectors, chunks, lanes)
     if is_gpu:
-        return _gpu_form(of.kept_extents, count, of.columns, machine, of.is_whole, most)
+        form = _gpu_form(of.kept_extents, count, of.columns, machine, of.is_whole, most)
+        return staged(form, count, of.element_bytes, machine)
     if (
         not (of.is_whole or of.stores_elements or of.calls_user or of.leaves_accumulators)
         and (UNROLLED < count <= MAX_IN_ROW or (count == UNROLLED and are_small(of.arrays)))
@@ -141,12 +149,44 @@ def choose(of: Question, machine: Machine) -> Form:
     return Form(name, vectors, chunks, lanes)
 
 
+def staged(form: Form, count: int, element_bytes: int, machine: Machine) -> Form:
+    """Return the form with rows in local memory, if they fit.
+
+    A group of one row has as many work-items as keep a unit full: the longer a row is, the fewer
+    groups share the unit's local memory.
+
+    Args:
+        form: the form of the kernel.
+        count: the number of reduced elements.
+        element_bytes: see :class:`Question`.
+        machine: the device.
+    """
+    nbytes, limit = count * element_bytes, machine.local_memory // STAGED_SHARE
+    lanes, rows = form.lanes, form.lanes // machine.sub_group
+    if not 0 < nbytes <= limit or form.chunks > 1 or form.name not in ("lanes", "sub-groups"):
+        return form
+    is_short = machine.sub_group <= count <= MAX_IN_ROW
+    if form.name == "sub-groups" and is_short and rows * nbytes <= limit:
+        return form._replace(staged_rows=rows)
+    if count < lanes:  # a work-item copies its first element in place of those after the last
+        return form
+    groups = machine.local_memory // nbytes
+    while lanes * 2 <= min(machine.group, count) and lanes * groups < machine.unit_items:
+        lanes *= 2
+    return form._replace(name="lanes", lanes=lanes, staged_rows=1)
+
+
 def form_of_loops(
-    kept_extents: Sequence[int], count: int, columns: Sequence[Sequence[int]], machine: Machine
+    kept_extents: Sequence[int],
+    count: int,
+    columns: Sequence[Sequence[int]],
+    element_bytes: int,
+    machine: Machine,
 ) -> Form:
     """Return the form of a kernel with several loops, and the outputs of one of its groups."""
     if machine.sub_group:
-        return _gpu_form(kept_extents, count, columns, machine, True, VECTORS)
+        form = _gpu_form(kept_extents, count, columns, machine, True, VECTORS)
+        return staged(form, count, element_bytes, machine)
     name, vectors, chunks = _cpu_form(kept_extents, count, columns, machine, True, VECTORS)
     return Form(name, vectors, chunks, machine.lanes)
 

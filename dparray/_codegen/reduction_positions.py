@@ -7,6 +7,7 @@
 # Short rows are processed in blocks: position `place` of a block belongs to one output and to one
 # of its rows. A sub-group has one output. The driver chooses the sub-group size, so the kernel
 # queries it; a launch has enough sub-groups for the largest size, and more if the size is smaller.
+# If local memory holds the rows of a group, it has room for those of the largest size.
 POSITIONS = {
     "items": [
         "o = uint64(item.get_global_id(0))",
@@ -44,6 +45,19 @@ POSITIONS = {
         "trips = int64(count // step)",
         "first = lane",
         "last = uint64(trips) * step + lane",
+    ],
+    "staged sub-groups": [
+        "sub_group = item.get_sub_group()",
+        "lane = uint64(sub_group.get_local_id())",
+        "step = uint64(sub_group.get_local_range())",
+        "slot = uint64(sub_group.get_group_id())",
+        "o = uint64(item.get_group().get_group_id(0)) * uint64({rows}) + slot",
+        "if (int64(o) >= int64(kept)) | (int64(slot) >= {rows}):",
+        "    return",
+        "trips = int64(count // step)",
+        "first = lane",
+        "last = uint64(trips) * step + lane",
+        "staged = slot * count",
     ],
     "columns": [
         "group = uint64(item.get_group().get_group_id(0))",

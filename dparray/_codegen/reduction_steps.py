@@ -7,13 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._codegen.values import array_key, array_parameters, scalar_parameters, type_key
+from dparray._codegen.values import (
+    array_key,
+    array_parameters,
+    element_key,
+    scalar_parameters,
+    type_key,
+)
 from dparray._graph.reductions import Reduction
 
 # The number of independent accumulators per work-item, which hide the latency of additions, by
 # form; fewer for loops with many steps, whose source is repeated for each.
 ACCUMULATORS = {"lanes": 8, "rows": 2, "sub-groups": 4}
 MAX_STEPS_WRITTEN = 48
+
+# The loads that a work-item has in flight while it copies a row to local memory.
+STAGED_TOGETHER = 8
 
 # The letters, over the reduced dimension, of an array that short rows fill without gaps.
 FLAT = "f"
@@ -42,6 +51,8 @@ class ReductionStructure(NamedTuple):
             memory that the other loops read.
         merges_in_sub_groups: whether lanes first merge by exchange within their sub-group.
         is_narrow: see :class:`dparray._codegen.elementwise.Structure`.
+        staged: the numbers of the arrays whose elements are copied to local memory first.
+        staged_rows: the outputs of a group whose elements local memory holds.
     """
 
     steps: tuple[Any, ...]
@@ -59,6 +70,8 @@ class ReductionStructure(NamedTuple):
     elements_last: bool
     merges_in_sub_groups: bool = False
     is_narrow: bool = False
+    staged: tuple[int, ...] = ()
+    staged_rows: int = 0
 
     @property
     def stores_accumulators(self) -> bool:
@@ -117,6 +130,28 @@ def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: boo
     )
 
 
+def worth_staging(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> set[int]:
+    """Return the numbers of the arrays of which a kernel keeps a row, if it is on a GPU.
+
+    More than one loop reads them, or a loop that settles its accumulators, which waits for each
+    element that it loads.
+    """
+    before = loops_before(steps)
+    loops: dict[str, set[int]] = {}
+    last = max(before[at] for at, step in enumerate(steps) if is_reduction(step))
+    for name in elements:
+        at = last if elements_last or name[0] != "t" else before[int(name[1:])]
+        loops.setdefault(name, set()).add(at)
+    for at, step in reversed(list(enumerate(steps))):
+        own = loops.get(f"t{at}", set())
+        if is_reduction(step):
+            row, merges = step[1]
+            own = {before[at] - 1, -1} if row.settle and not merges else {before[at] - 1}
+        for name, _ in step[2]:
+            loops.setdefault(name, set()).update(own)
+    return {int(name[1:]) for name, own in loops.items() if name[0] == "a" and len(own) > 1}
+
+
 def reductions_of(structure: ReductionStructure) -> Iterator[tuple[int, Reduction, np.dtype[Any]]]:
     """Return step number, table row and operand dtype of each reduction."""
     for number, step in enumerate(structure.steps):
@@ -156,6 +191,9 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
         parameters += [("arrived", "i4:1C"), ("is_last", "local i4:1")]
     if structure.form in ("lanes", "rows"):
         parameters += [(f"{name}_local", f"local {key}:1") for name, key in accumulators]
+    for number in structure.staged:
+        key = element_key(structure.arrays[number][0])
+        parameters.append((f"a{number}_local", f"local {key}:1"))
     parameters += scalar_parameters(structure.scalars)
     parameters += [
         ("kept", "u8"),

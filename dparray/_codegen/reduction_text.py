@@ -21,6 +21,7 @@ from dparray._codegen.reduction_steps import (
     ACCUMULATORS,
     FLAT,
     MAX_STEPS_WRITTEN,
+    STAGED_TOGETHER,
     ReductionStructure,
     accumulator_dtypes,
     is_reduction,
@@ -100,6 +101,8 @@ class Text:
             self.lines += self._decomposed("o", "n", structure.kept)
         self._starts()
         self._row_steps(0)
+        if structure.staged:
+            self._stage()
         for loop in range(self.count):
             self._loop(loop)
             if not structure.leaves_accumulators:
@@ -115,8 +118,10 @@ class Text:
         self.lines += scalar_lines(structure.scalars)
         if structure.form in ("columns", "short rows"):
             self._add(f"width = uint64({structure.lanes * structure.vectors})")
-        for line in POSITIONS[structure.form]:
-            self._add(divided(line.format(lanes=structure.lanes), structure.is_narrow))
+        in_sub_groups = structure.staged and structure.form == "sub-groups"
+        for line in POSITIONS["staged sub-groups" if in_sub_groups else structure.form]:
+            words = {"lanes": structure.lanes, "rows": structure.staged_rows}
+            self._add(divided(line.format(**words), structure.is_narrow))
 
     def _starts(self) -> None:
         """Emit the start of an output's elements in each array; load those that are constant."""
@@ -408,8 +413,7 @@ class Text:
             self._take_apart(indent)
         with self._for_each_vector():
             for number in walk.arrays:
-                index = self._element_index(f"b{number}", structure.arrays[number][2], f"a{number}")
-                self._add(*load(number, structure.arrays[number][0], index), indent=indent)
+                self._load(number, indent)
             values = Values(self.rows)
             values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
             for number in walk.folded:
@@ -421,6 +425,49 @@ class Text:
                 index = self._element_index(f"d{number}", letters, f"out{number}")
                 text, known = values.name(name), dtype_of(structure, name)
                 self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
+
+    def _load(self, number: int, indent: str) -> None:
+        """Emit the load of element ``j`` of an array."""
+        dtype, _, letters = self.structure.arrays[number]
+        if number in self.structure.staged:
+            index, array = self._staged_index(self.j), f"a{number}_local"
+        else:
+            index, array = self._element_index(f"b{number}", letters, f"a{number}"), ""
+        self._add(*load(number, dtype, index, array), indent=indent)
+
+    def _staged_index(self, element: str) -> str:
+        """Return the index in local memory of an element of the output's row."""
+        return f"staged + {element}" if self.structure.form == "sub-groups" else element
+
+    def _stage(self) -> None:
+        """Copy the elements of an output to local memory, for all loops.
+
+        A work-item reads none but those that it copies, so there is no barrier. It waits for
+        several loads together. In place of elements after the last, it copies its first again.
+        """
+        several = max(1, STAGED_TOGETHER // len(self.structure.staged))
+        inner = "        "
+        self._add(
+            "whole = trips + int64(uint64(trips) * step < count)",
+            f"for trip in range((whole + {several - 1}) // {several}):",
+        )
+        for at in range(several):
+            self._add(
+                f"j_{at} = first + uint64(trip * {several} + {at}) * step",
+                f"j_{at} = j_{at} if int64(j_{at}) < int64(count) else first",
+                f"{self.j} = j_{at}",
+                indent=inner,
+            )
+            self._take_apart(inner)
+            for number in self.structure.staged:
+                index = self._element_index(
+                    f"b{number}", self.structure.arrays[number][2], f"a{number}"
+                )
+                self._add(f"a{number}_{at} = a{number}[{index}]", indent=inner)
+        for at in range(several):
+            for number in self.structure.staged:
+                index = self._staged_index(f"j_{at}")
+                self._add(f"a{number}_local[{index}] = a{number}_{at}", indent=inner)
 
     def _take_apart(self, indent: str) -> None:
         """Return the indices of element ``j``, one for each dimension."""
@@ -529,9 +576,7 @@ class Text:
         self._take_apart("    ")
         with self._for_each_vector():
             for array in walk.arrays:
-                dtype, _, letters = self.structure.arrays[array]
-                index = self._element_index(f"b{array}", letters, f"a{array}")
-                self._add(*load(array, dtype, index))
+                self._load(array, "    ")
             values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
             name, dtype = self.steps[number][2][0]
             text = converted_text(values.name(name), dtype, self.steps[number][3][0])

@@ -173,16 +173,17 @@ def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]
     ]
 
 
-def load(number: int, dtype: str, index: str) -> list[str]:
-    """Return the lines that load an element of an array."""
+def load(number: int, dtype: str, index: str, array: str = "") -> list[str]:
+    """Return the lines that load an element of an array, or of a copy of it named ``array``."""
+    array = array or f"a{number}"
     if dtype == POSITIONS:
         return [f"x{number} = int64({index})"]
     if dtype in ROUNDED:
-        return [f"x{number} = {ROUNDED[dtype]}_value(a{number}[{index}])"]
+        return [f"x{number} = {ROUNDED[dtype]}_value({array}[{index}])"]
     if dtype in _PART_NAMES:
         first, second = _part_indices(index)
-        return [f"x{number}_real = a{number}[{first}]", f"x{number}_imag = a{number}[{second}]"]
-    return [f"x{number} = a{number}[{index}]"]
+        return [f"x{number}_real = {array}[{first}]", f"x{number}_imag = {array}[{second}]"]
+    return [f"x{number} = {array}[{index}]"]
 
 
 def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
@@ -216,6 +217,11 @@ def array_key(dtype: str) -> str:
     """
     dtype = _PART_NAMES.get(dtype, dtype)
     return str(TypeKey("array", "u2" if dtype in ROUNDED else type_key(dtype), 1, "C"))
+
+
+def element_key(dtype: str) -> str:
+    """Return the type key of an element of an array in memory, as :func:`array_key` has it."""
+    return array_key(dtype).partition(":")[0]
 
 
 def type_key(dtype: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from dparray._codegen import reduction, reduction_steps
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.reduction import ReductionProgram, linearize_reduction
+from dparray._codegen.values import element_key
 from dparray._evaluate.fusion import FusionGroup
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
@@ -103,6 +104,8 @@ def local_memory(program: ReductionProgram) -> tuple[tuple[np.dtype[Any], int], 
         lanes = program.local_range[0]
         count = lanes if structure.form == "lanes" else lanes * (lanes + 1)
         arrays += [(dtype, count) for _, dtype in reduction_steps.shared_accumulators(structure)]
+    keys = [element_key(structure.arrays[number][0]) for number in structure.staged]
+    arrays += [(np.dtype(key), program.staged) for key in keys]
     return tuple(arrays)
 
 

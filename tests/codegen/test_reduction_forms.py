@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import dparray as dp
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.reduction import ReductionProgram, linearize_reduction
-from dparray._codegen.reduction_steps import parameters_of, shared_accumulators
+from dparray._codegen.reduction_steps import parameters_of
 from dparray._evaluate import tuning
+from dparray._evaluate.multipass_reductions import local_memory
 from tests.codegen.test_generated_source import GPU, leaf, reduced
 from tests.support import forced
 
@@ -23,9 +24,10 @@ LARGE_GPU = Machine(512, 128, 32, 1024, 1 << 17, 8)
 
 
 def program_of(
-    shape: tuple[int, ...], axes: tuple[int, ...], name: str, machine: Machine
+    shape: tuple[int, ...], axes: tuple[int, ...], name: str, machine: Machine, dtype: str = "f4"
 ) -> ReductionProgram:
-    value = reduced(leaf("x", shape), axes, name, result="i8" if name == "argmax" else "")
+    operand = leaf("x", shape, dtype)
+    value = reduced(operand, axes, name, result="i8" if name == "argmax" else "")
     domain, out = Domain(shape, axes), leaf("out", value.shape, value.dtype.str)
     return linearize_reduction(
         [value], [(value, out.layout)], domain, {id(value)}, {id(value)}, machine
@@ -36,8 +38,7 @@ def local_bytes(program: ReductionProgram) -> int:
     structure = program.structure
     if not any(key.startswith("local") for _, key in parameters_of(structure)):
         return 0
-    items = structure.lanes * (structure.lanes + 1 if structure.form == "rows" else 1)
-    return 4 + items * sum(dtype.itemsize for _, dtype in shared_accumulators(structure))
+    return 4 + sum(dtype.itemsize * count for dtype, count in local_memory(program))
 
 
 @given(
@@ -87,6 +88,35 @@ def test_columns_fill_a_gpu(shape: tuple[int, ...], machine: Machine) -> None:
     program = program_of(shape, (0,), "sum", machine)
     assert program.structure.form == "columns"
     assert program.global_range[0] >= min(machine.resident_items, prod(shape) // 32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "form", "lanes"),
+    [
+        ((65_536, 256), "f4", "sub-groups", 128),
+        ((16_384, 1024), "f4", "sub-groups", 128),
+        ((65_536, 1025), "f4", "lanes", 128),
+        ((4096, 4096), "f4", "lanes", 256),
+        ((4096, 4096), "f8", "lanes", 512),
+        ((1024, 12_000), "f4", "lanes", 512),
+        ((1024, 14_528), "f4", "lanes", 512),
+        ((1024, 14_529), "f4", "", 0),
+        ((1024, 7265), "f8", "", 0),
+        ((1024, 29_056), "f2", "lanes", 512),
+    ],
+)
+def test_rows_are_staged_if_some_fit_in_local_memory(
+    shape: tuple[int, ...], dtype: str, form: str, lanes: int
+) -> None:
+    # A compute unit runs 2,048 work-items; several groups of rows share its local memory.
+    machine = Machine(132, 128, 32, 1024, 232_448, 64)
+    program = program_of(shape, (1,), "var", machine, dtype)
+    structure = program.structure
+    assert (structure.form if structure.staged else "") == form
+    if form:
+        assert structure.lanes == lanes
+        assert program.staged == shape[1] * (1 if form == "lanes" else lanes // 32)
+        assert 2 * local_bytes(program) <= machine.local_memory
 
 
 CASES: list[tuple[tuple[int, ...], Any]] = [
