@@ -301,7 +301,9 @@ class Text:
         """Return the number of accumulator copies of a work-item for each reduction of a loop."""
         # Settled reductions have several sums, which also hide latency; copies cost more than they
         # gain.
-        if not walk.folded or self._settled(walk) or self.structure.form not in ACCUMULATORS:
+        if self._settled(walk) or self.structure.form not in ACCUMULATORS:
+            return 1
+        if not (walk.folded or self.structure.staged):
             return 1
         most = MAX_STEPS_WRITTEN // max(1, len(walk.steps))
         return max(1, min(ACCUMULATORS[self.structure.form], most))
@@ -446,23 +448,25 @@ class Text:
         several loads together. In place of elements after the last, it copies its first again.
         """
         several = max(1, STAGED_TOGETHER // len(self.structure.staged))
+        self._add(f"for trip in range(trips // {several}):")
+        self._stage_together(several, is_last=False)
+        self._add(f"trip = trips // {several}", f"if uint64(trip * {several}) * step < count:")
+        self._stage_together(several, is_last=True)
+
+    def _stage_together(self, several: int, is_last: bool) -> None:
+        """Copy several elements of a work-item, of which the last may be after the end."""
         inner = "        "
-        self._add(
-            "whole = trips + int64(uint64(trips) * step < count)",
-            f"for trip in range((whole + {several - 1}) // {several}):",
-        )
         for at in range(several):
-            self._add(
-                f"j_{at} = first + uint64(trip * {several} + {at}) * step",
-                f"j_{at} = j_{at} if int64(j_{at}) < int64(count) else first",
-                f"{self.j} = j_{at}",
-                indent=inner,
-            )
+            self._add(f"j_{at} = first + uint64(trip * {several} + {at}) * step", indent=inner)
+            if is_last:
+                self._add(
+                    f"j_{at} = j_{at} if int64(j_{at}) < int64(count) else first", indent=inner
+                )
+            self._add(f"{self.j} = j_{at}", indent=inner)
             self._take_apart(inner)
             for number in self.structure.staged:
-                index = self._element_index(
-                    f"b{number}", self.structure.arrays[number][2], f"a{number}"
-                )
+                letters = self.structure.arrays[number][2]
+                index = self._element_index(f"b{number}", letters, f"a{number}")
                 self._add(f"a{number}_{at} = a{number}[{index}]", indent=inner)
         for at in range(several):
             for number in self.structure.staged:

@@ -37,7 +37,6 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
         "test_memory_taken_over_from_another_queue_is_complete",
         "test_nothing_is_lost_when_memory_runs_out",
         "test_one_axis_is_one_launch",
-        "test_rows_that_a_cache_holds_are_one_kernel",
         "test_the_setting_is_part_of_the_key_on_disk_and_in_memory",
     ),
     "exchanges arrays with dpnp": (
