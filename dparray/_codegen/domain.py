@@ -26,6 +26,7 @@ class Machine(NamedTuple):
         group: the maximum size of a work-group.
         local_memory: the bytes of local memory available to a work-group.
         threads: the sub-groups that a compute unit runs concurrently.
+        is_fixed: whether sub-groups always have that size, in groups of a multiple of it.
     """
 
     compute_units: int
@@ -34,6 +35,7 @@ class Machine(NamedTuple):
     group: int = 8192
     local_memory: int = 1 << 15
     threads: int = 1
+    is_fixed: bool = False
 
     @property
     def unit_items(self) -> int:

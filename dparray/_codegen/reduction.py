@@ -289,6 +289,7 @@ def _program(
         ),
         tuple(staged) if staged_rows else (),
         staged_rows,
+        machine.sub_group if machine.is_fixed else 0,
     )
     numbers = [
         kept,

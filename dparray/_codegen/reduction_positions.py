@@ -5,7 +5,7 @@
 # condition around a last element would slow columns on a CPU device to a quarter.) The last group
 # of a row of columns begins so that it is full, and recomputes outputs of the group before it.
 # Short rows are processed in blocks: position `place` of a block belongs to one output and to one
-# of its rows. A sub-group has one output. The driver chooses the sub-group size, so the kernel
+# of its rows. A sub-group has one output. If the driver chooses the sub-group size, the kernel
 # queries it; a launch has enough sub-groups for the largest size, and more if the size is smaller.
 # If local memory holds the rows of a group, it has room for those of the largest size.
 POSITIONS = {
@@ -37,7 +37,7 @@ POSITIONS = {
     "sub-groups": [
         "sub_group = item.get_sub_group()",
         "lane = uint64(sub_group.get_local_id())",
-        "step = uint64(sub_group.get_local_range())",
+        "step = uint64({size})",
         "o = uint64(item.get_group().get_group_id(0)) * (uint64({lanes}) // step)",
         "o = o + uint64(sub_group.get_group_id())",
         "if int64(o) >= int64(kept):",
@@ -49,7 +49,7 @@ POSITIONS = {
     "staged sub-groups": [
         "sub_group = item.get_sub_group()",
         "lane = uint64(sub_group.get_local_id())",
-        "step = uint64(sub_group.get_local_range())",
+        "step = uint64({size})",
         "slot = uint64(sub_group.get_group_id())",
         "o = uint64(item.get_group().get_group_id(0)) * uint64({rows}) + slot",
         "if (int64(o) >= int64(kept)) | (int64(slot) >= {rows}):",

@@ -53,6 +53,7 @@ class ReductionStructure(NamedTuple):
         is_narrow: see :class:`dparray._codegen.elementwise.Structure`.
         staged: the numbers of the arrays whose elements are copied to local memory first.
         staged_rows: the outputs of a group whose elements local memory holds.
+        sub_group: the size of all sub-groups if the driver does not choose it, else 0.
     """
 
     steps: tuple[Any, ...]
@@ -72,6 +73,7 @@ class ReductionStructure(NamedTuple):
     is_narrow: bool = False
     staged: tuple[int, ...] = ()
     staged_rows: int = 0
+    sub_group: int = 0
 
     @property
     def stores_accumulators(self) -> bool:

@@ -61,12 +61,14 @@ class Text:
         lines: the lines generated so far.
         rows: the available values per output, outside of loops.
         own: the names that are separate for each output of a work-item.
+        size: the size of a sub-group.
     """
 
     def __init__(self, structure: ReductionStructure) -> None:
         self.structure = structure
         self.steps = structure.steps
         self.lines: list[str] = []
+        self.size = str(structure.sub_group or "sub_group.get_local_range()")
         # A single dimension needs no division.
         self.j = "j0" if structure.reduced == 1 else "j"
         self.rows = Values()
@@ -120,7 +122,7 @@ class Text:
             self._add(f"width = uint64({structure.lanes * structure.vectors})")
         in_sub_groups = structure.staged and structure.form == "sub-groups"
         for line in POSITIONS["staged sub-groups" if in_sub_groups else structure.form]:
-            words = {"lanes": structure.lanes, "rows": structure.staged_rows}
+            words = {"lanes": structure.lanes, "rows": structure.staged_rows, "size": self.size}
             self._add(divided(line.format(**words), structure.is_narrow))
 
     def _starts(self) -> None:
@@ -656,7 +658,7 @@ class Text:
         if self.structure.merges_in_sub_groups:
             self._add("sub_group = item.get_sub_group()")
             self._merge_sub_group(folded)
-            self._add("size = sub_group.get_local_range()")
+            self._add(f"size = {self.size}")
             self._add("if sub_group.get_local_id() == 0:")
             place, many = "uint64(sub_group.get_group_id())", f"{many} // size"
             indent = "        "
@@ -683,7 +685,7 @@ class Text:
         """
         inner = "        "
         self._add("own = uint64(sub_group.get_local_id())")
-        self._add("half = uint64(sub_group.get_local_range()) // uint64(2)")
+        self._add(f"half = uint64({self.size}) // uint64(2)")
         self._add("while half > uint64(0):")
         for number in folded:
             others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}

@@ -34,6 +34,7 @@ def _machine(queue: Any, lanes: int) -> Machine:
         traits.group,
         traits.local_memory,
         traits.threads,
+        len(traits.sub_groups) == 1,
     )
 
 

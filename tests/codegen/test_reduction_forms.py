@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import dparray as dp
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.reduction import ReductionProgram, linearize_reduction
+from dparray._codegen.reduction_rows import source_of
 from dparray._codegen.reduction_steps import parameters_of
 from dparray._evaluate import tuning
 from dparray._evaluate.multipass_reductions import local_memory
@@ -117,6 +118,15 @@ def test_rows_are_staged_if_some_fit_in_local_memory(
         assert structure.lanes == lanes
         assert program.staged == shape[1] * (1 if form == "lanes" else lanes // 32)
         assert 2 * local_bytes(program) <= machine.local_memory
+
+
+@pytest.mark.parametrize("shape", [(4096, 100), (8, 100_000)])
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_kernels_ask_for_the_size_of_sub_groups_if_it_is_not_fixed(
+    shape: tuple[int, ...], is_fixed: bool
+) -> None:
+    program = program_of(shape, (1,), "sum", GPU._replace(is_fixed=is_fixed))
+    assert ("sub_group.get_local_range()" in source_of(program.structure)) is not is_fixed
 
 
 CASES: list[tuple[tuple[int, ...], Any]] = [
