@@ -102,6 +102,8 @@ def local_memory(program: ReductionProgram) -> tuple[tuple[np.dtype[Any], int], 
     arrays = [(np.dtype(np.int32), 1)] if structure.merges_chunks else []
     if structure.form in ("lanes", "rows"):
         lanes = program.local_range[0]
+        if structure.merges_in_sub_groups:  # only a lane of each sub-group stores accumulators
+            lanes //= max(1, structure.sub_group)
         count = lanes if structure.form == "lanes" else lanes * (lanes + 1)
         arrays += [(dtype, count) for _, dtype in reduction_steps.shared_accumulators(structure)]
     keys = [element_key(structure.arrays[number][0]) for number in structure.staged]

@@ -49,7 +49,7 @@ BUDGETS = {
     "graph": 2_252,
     "codegen": 3_577,
     "compiler": 23_210,
-    "evaluate": 8_182,
+    "evaluate": 8_184,
     "array": 6_856,
     "kernels": 4_720,
     "functions": 32_959,
