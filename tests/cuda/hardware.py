@@ -59,6 +59,7 @@ def run_part(part: Part, options: argparse.Namespace, seconds: float) -> dict[st
         command += ["--tiny"] if options.tiny else []
         command += ["--standin"] if options.standin else []
         command += ["--kernels", str(options.kernels)] if options.kernels else []
+        command += ["--libraries", *options.libraries]
         start = time.perf_counter()
         found: dict[str, Any] = {}
         log = Path(folder, "log")
@@ -148,6 +149,7 @@ def main() -> int:
     parser.add_argument("--tiny", action="store_true", help="small sizes and few tests")
     parser.add_argument("--kernels", type=Path, help="folder or archive of PTX and values")
     parser.add_argument("--only", nargs="*", default=[], help="names of parts")
+    parser.add_argument("--libraries", nargs="*", default=[], help="those to time; all by default")
     parser.add_argument("--verbose", action="store_true", help="keep the logs of all parts")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, help=argparse.SUPPRESS)

@@ -230,6 +230,8 @@ def libraries(results: Any, options: Any) -> list[Library]:
     """Return the libraries that are installed and reach the device."""
     found = []
     for name, (make, module) in _MAKERS.items():
+        if options.libraries and name not in options.libraries:
+            continue
         if importlib.util.find_spec(module) is None or (options.standin and module != "dparray"):
             results[f"library {name}"] = "not measured"
             continue
