@@ -388,6 +388,12 @@ def _interp(x: np.ndarray, xp: np.ndarray, *values: Any, **options: Any) -> np.n
     return np.where(np.isnan(x), np.nan, np.interp(x, xp, *values, **options))
 
 
+def _log2(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    if x.dtype.kind != "c":
+        return np.asarray(np.log2(x, out=out))
+    return np.asarray(np.multiply(np.log(x), x.dtype.type(1 / np.log(2)), out=out))
+
+
 def _lu_solve(factors: tuple[np.ndarray, np.ndarray], b: np.ndarray, **options: Any) -> np.ndarray:
     import scipy.linalg
 
@@ -402,6 +408,7 @@ _AS_ON_CARDS: dict[str, Callable[..., Any]] = {
     "argsort": _argsort,
     "histogram": _histogram,
     "interp": _interp,
+    "log2": _log2,
     "lu_solve": _lu_solve,
     "sort": _sort,
 }

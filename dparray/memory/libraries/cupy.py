@@ -371,6 +371,15 @@ def _scipy() -> Any:
     return importlib.import_module("cupyx.scipy.linalg")
 
 
+def _log2(x: Any, out: Any = None) -> Any:
+    if x.dtype.kind != "c":
+        return _cupy().log2(x, out=out)
+    found = _cupy().log(x, out=out)
+    for part in (found.real, found.imag):  # CuPy multiplies infinity by an imaginary 0.
+        part *= part.dtype.type(1 / np.log(2))
+    return found
+
+
 def _of_positive_nan(x: Any) -> Any:
     """Return an array without negative NaN, which CuPy's radix sort puts first."""
     cupy = _cupy()
@@ -474,6 +483,7 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "scipy.linalg.lu_factor": _lu_factor,
     "scipy.linalg.lu_solve": _lu_solve,
     "interp": _interp,
+    "log2": _log2,
     "sort": _sort,
     "argsort": _argsort,
     "unique_inverse": _unique_inverse,

@@ -202,6 +202,9 @@ def test_cupys_ways_are_not_ours(gpu: dp.Device) -> None:
     weights = np.asarray([1, 2, 4], "f4")
     found, _ = dp.histogram(x[:3], 4, (0, 4), weights=dp.asarray(weights, device=gpu))
     assert found.dtype == np.histogram(numbers[:3], 4, (0, 4), weights=weights)[0].dtype
+    zeros = np.asarray([0, complex(-0.0, 0), 2j], "c8")
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(dp.log2(dp.asarray(zeros, device=gpu)).asnumpy(), np.log2(zeros))
     for value in (np.nan, 0.5):
         found = dp.interp(dp.asarray([value], device=gpu), dp.asarray([1.5], device=gpu), x[2:3])
         np.testing.assert_array_equal(found.asnumpy(), [3.0])
