@@ -253,7 +253,7 @@ class Case(NamedTuple):
     arrays: tuple[np.ndarray, ...]
     moved: int  # bytes that must be read and written
     others: Callable[..., dict[str, Candidate]] | None = None
-    step: int = 1  # of an element-wise computation, one element in so many is compared
+    step: int = 1  # of an element-wise computation, one of N elements is compared
     waits: bool = False  # whether the host waits for a result, such as a length
 
 

