@@ -15,7 +15,6 @@ The page of a function is `help(dparray.sum)`; the commands are listed by `dparr
 import builtins as _builtins
 import sys as _sys
 import typing as _typing
-from importlib import import_module as _import_module
 from pathlib import Path as _Path
 
 _folder = _Path(__file__).parent
@@ -32,7 +31,7 @@ _driver.prepare()
 
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
-    from dparray import _imports
+    from dparray import _imports, _satellites
     from dparray._functions import error_boundary as _boundary
     from dparray._functions import missing_names as _missing_names
     from dparray._functions import single_precision as _single_precision
@@ -196,14 +195,13 @@ with _startup.explained():
     )
     from dparray._kernel.raw import raw_kernel as raw_kernel
     from dparray._kernel.decorators import device_func as device_func, kernel as kernel
-    from dparray._kernel import numba_dpex_module as _numba_dpex_module
     from dparray._jit.function import JitFunction as JitFunction, jit as jit, prange as prange
     from dparray._runtime.event import Event as Event
     from dparray._runtime.fallback import FallbackWarning as FallbackWarning
     from dparray.kernel_api import *
     from dparray._notebook import shown as _shown
 
-    _numba_dpex_module.install()
+    _satellites.provider("numba_dpex").install()
     _other_libraries.install()
     _install_fastpath.install_if_built()
 
@@ -251,31 +249,20 @@ with _startup.explained():
 
     _later = {
         "fft": "dparray.fft",
-        "onnx": "dparray.onnx",
-        "plaidml": "dparray.plaidml",
         "random": "dparray.random",
-        "sharding": "dparray.sharding",
         "special": "dparray.special",
         "testing": "dparray.testing",
-        "tilelang": "dparray.tilelang",
         "Explanation": "dparray._explain.explain:",
         "explain": "dparray._explain.explain:",
         "load_ipython_extension": "dparray._notebook.cards:",
         "unload_ipython_extension": "dparray._notebook.cards:",
         "profile": "dparray._profile.profile:",
         "timer": "dparray._profile.timer:",
-        "PlacedExpression": "dparray._scheduling.policy:",
-        "PolicyStep": "dparray._scheduling.policy:",
-        "placement": "dparray._scheduling.policy:",
         "simulate": "dparray._simulator.simulate:",
-        "distribute": "dparray.sharding.distribute:",
+        **_satellites.NAMES,
     }
     _this = _sys.modules[__name__]
     _imports.when_asked(_this, _later, _boundary.published, _missing_names.__getattr__)
-    # Functions find operands of several devices under a policy, which a program has to set.
-    _imports.when_imported(
-        "dparray._scheduling.policy", lambda _: _import_module("dparray._functions.gathering")
-    )
 
 #: The names of `from dparray import *`: no errors, and none of a built-in of Python.
 __all__ = sorted(

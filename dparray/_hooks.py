@@ -221,7 +221,7 @@ _DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # runs like a user's 
 # They run a function of the program and report on it, which made the call.
 _TELLING = (_PACKAGE + "_explain/", _PACKAGE + "_profile/")
 # They call a public function with the arguments of a call that the program made.
-_CALLING = ("_functions/gathering.py",)
+_CALLING = ("_scheduling/gathering.py",)
 _BESIDE = {contextlib.__file__, functools.__file__, threading.__file__}
 
 

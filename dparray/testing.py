@@ -6,7 +6,7 @@ The arrays need not be on one queue. Those about warnings and errors are NumPy's
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.testing import (
@@ -18,8 +18,11 @@ from numpy.testing import (
     assert_warns,
 )
 
+from dparray import _satellites
 from dparray._array.ndarray import ndarray
-from dparray._scheduling.simulated import SimulatedDevice as SimulatedDevice
+
+if TYPE_CHECKING:
+    from dparray._scheduling.simulated import SimulatedDevice as SimulatedDevice
 
 __all__ = [
     "SimulatedDevice",
@@ -39,6 +42,12 @@ __all__ = [
     "assert_string_equal",
     "assert_warns",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SimulatedDevice":
+        return _satellites.provider("simulated").SimulatedDevice
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _host(value: Any) -> Any:

@@ -7,32 +7,15 @@ evaluated. Without such a policy nothing is recorded, at the cost of one lookup 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from dparray import _placement
+from dparray import _placement, _satellites
 from dparray._graph.node import Node, layout_of, pending_order
-from dparray._layout import Layout
 from dparray._placement import Policy
 
 #: Maps the id of a pending node to a reference to it, and its policy.
 nodes: dict[int, tuple[weakref.ref[Node], Policy]] = {}
-
-
-class Binder(NamedTuple):
-    """The functions that carry out policies; ``_scheduling.executor`` sets them.
-
-    Attributes:
-        compute: computes pending nodes by a policy; returns False if it leaves them pending.
-        bring: copies values to a queue.
-    """
-
-    compute: Callable[[Policy, Sequence[Node]], bool]
-    bring: Callable[[Policy, Layout, Any], Layout]
-
-
-#: Without these functions, policies decide nothing.
-binder: Binder | None = None
 
 
 def note(node: Node) -> None:
@@ -71,7 +54,7 @@ def evaluate(roots: Sequence[Node]) -> list[Node]:
             groups.setdefault(policy, []).append(root)
     for policy, group in groups.items():
         inside = [id(node) for node in pending_order(group)]
-        if binder is None or not binder.compute(policy, group):
+        if not _satellites.provider("placement").compute(policy, group):
             left += group
         for key in inside:
             found = nodes.get(key)
@@ -95,10 +78,11 @@ def brought(value: Node, queue: Any) -> Node:
     copied there if a policy decides and the value is not entirely on that queue.
     """
     policy = policy_of(value) or _placement.policy_in_force()
-    if policy is None or binder is None:
+    if policy is None:
         return value
+    policies = _satellites.provider("placement")
     if value.layout is None:
-        binder.compute(policy, [value])
+        policies.compute(policy, [value])
     if value.layout is None or value.queue == queue:
         return value
-    return Node.leaf(binder.bring(policy, layout_of(value), queue), queue, value.usm_type)
+    return Node.leaf(policies.bring(policy, layout_of(value), queue), queue, value.usm_type)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dparray import _hooks, config
+from dparray import _hooks, _satellites, config
 from dparray._array.operands import check_array
 from dparray._codegen import elementwise
 from dparray._codegen.canonical import Canonical
@@ -33,13 +32,12 @@ from dparray._evaluate.plan import (
 from dparray._evaluate.schedule import schedule
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
-from dparray._jit.function import JitFunction
 from dparray._profile.report import counted, explain_function
-from dparray._scheduling import executor
-from dparray._scheduling.trace import PlacedExpression
 from dparray.device import describe_queue
 from dparray.memory.blocks import planned_layout
-from dparray.tilelang.function import TileFunction
+
+if TYPE_CHECKING:
+    from dparray._scheduling.trace import PlacedExpression
 
 __all__ = ["Explanation", "PlannedKernel", "PlannedOperation", "explain"]
 
@@ -294,13 +292,8 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         >>> dp.explain(x[:1000] * 2 + 1).tier
         'host'
     """
-    if isinstance(x, TileFunction):
-        return x.explain(*others, **named)
-    if isinstance(x, JitFunction):
-        return x.explain(*others, **named)
-    model = sys.modules.get("dparray.onnx.model")  # needs packages that may not be there
-    if model is not None and isinstance(x, model.Model):
-        return x.explain(*others, **named)
+    if hasattr(type(x), "__dparray_explain__"):
+        return x.__dparray_explain__(*others, **named)
     if callable(x) and not hasattr(x, "usm_type"):
         return explain_function(x, others, named)
     x = check_array("explain", "x", x)
@@ -309,10 +302,10 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     if x.is_only_on_host and not others:
         what = x.shape, x.dtype.name, x.usm_type, describe_queue(x.queue)
         return Explanation(*what, False, (), (), True, ran=ran, made_by=made_by)
-    placed = None
+    placed, nodes = None, [array._node for array in arrays]
     if deferred_placement.nodes and (policy := deferred_placement.policy_of(x._node)) is not None:
-        placed = executor.planned(policy, [array._node for array in arrays])
-    plan = _Explanation([array._node for array in arrays])
+        placed = _satellites.provider("placement").planned(policy, nodes)
+    plan = _Explanation(nodes)
     is_small = x._host_view is not None and 0 < x.size <= limits.host_elements and not others
     return Explanation(
         x.shape,

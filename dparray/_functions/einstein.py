@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from dparray import _dtypes, _layout
+from dparray import _dtypes, _layout, _satellites
 from dparray._array.apply import astype_array, cast_unsafe
 from dparray._array.assignment import write_out
 from dparray._array.dispatch import compute
@@ -206,8 +206,7 @@ def _dtype_of_products(subscripts: str, arrays: Sequence[ndarray], optimize: Any
 
 def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarray | None:
     """Compute the sum by contractions of one or two arrays; ``None`` if another way is faster."""
-    from dparray.tilelang import sums  # the Tile language, which most programs do not need
-
+    sums = _satellites.provider("sums")
     left, names = list(arrays), list(labels.arrays)
     if len(left) > 2:
         if not optimize:

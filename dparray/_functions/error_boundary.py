@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, TracebackType
 from typing import Any
 
-from dparray import _dtypes, exceptions
+from dparray import _dtypes, _placement, _satellites, exceptions
 from dparray._array.host_fastpath import call_small
 from dparray._array.operands import dispatch_override
 from dparray._functions import numpy_keywords, single_precision
@@ -45,10 +45,6 @@ _CHECKED = frozenset(
 )
 _CHECKED_MODULES = ("dparray._functions.elementwise", "dparray._kernel", "dparray.kernel_api")
 
-#: Callers for functions with operands on several queues; they may return ``NotImplemented``. They
-#: register themselves, since this module is imported before them.
-when_apart: list[Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = []
-
 
 def called_apart(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -57,11 +53,9 @@ def called_apart(
 
     Otherwise return ``NotImplemented``.
     """
-    for call_together in when_apart:
-        result = call_together(function, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    return NotImplemented
+    if not _placement.in_force:
+        return NotImplemented
+    return _satellites.provider("placement").called_together(function, args, kwargs)
 
 
 def guard(owner: Any, names: Iterable[str] | None = None) -> None:

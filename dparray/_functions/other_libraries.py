@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray import _satellites
 from dparray._array.ndarray import ndarray
 from dparray._imports import when_imported
 
@@ -79,5 +79,4 @@ def travels_by_value(kind: type) -> None:
 
 
 def _tell_dask(teller: str, module: ModuleType, *kinds: type) -> None:
-    registrations = importlib.import_module("dparray._functions.dask_registrations")
-    getattr(registrations, teller)(module, *kinds)
+    getattr(_satellites.provider("dask"), teller)(module, *kinds)

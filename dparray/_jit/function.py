@@ -559,6 +559,8 @@ class JitFunction:
         is_native = vectorizes or plan.runs_native(size, converted)
         return JitExplanation(self._describe(plan, is_native, vectorizes))
 
+    __dparray_explain__ = explain
+
     def _describe(self, plan: Plan, is_native: bool, is_vectorized: bool = False) -> str:
         source = plan.source
         # Only labels of arrays have a bracket after a dtype.

@@ -3,7 +3,8 @@
 An expression under a policy passes through these modules: ``cut`` divides it into steps by the
 rules of fusion, and ``device_costs`` estimates the cost of steps and copies on each device.
 ``heft`` assigns the steps; ``timeline`` computes when each would run. ``executor`` lets the
-evaluator compute them with the required copies. ``policy`` is the user interface, ``trace`` the
-records for users, and ``simulated`` has devices with a virtual clock. ``problem``, ``timeline`` and
-``heft`` do not use SYCL. Imports the evaluator and the layers below it, and no arrays.
+evaluator compute them with the required copies, and ``gathering`` copies the operands of eager
+functions. ``policy`` is the user interface, ``trace`` the records for users, and ``simulated`` has
+devices with a virtual clock. ``problem``, ``timeline`` and ``heft`` do not use SYCL. Imports
+arrays, the evaluator and the layers below it.
 """

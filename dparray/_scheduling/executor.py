@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
-from dparray._evaluate import background, deferred_placement, evaluate, limits
+from dparray._evaluate import background, evaluate, limits
 from dparray._evaluate.dependents import externally_referenced
 from dparray._evaluate.expression import Expression
 from dparray._evaluate.kernels import make_ready
@@ -530,9 +530,6 @@ def note_call(policy: Policy, what: str, layout: Layout, source: Any, target: An
     names = places.name_of(source), places.name_of(target)
     work = PlacedWork("copy", names[1], what, nbytes, 0.0, seconds, names[0], "call")
     records.append(Measuring(PlacedExpression(_called(policy), names, (work,), seconds), {}))
-
-
-deferred_placement.binder = deferred_placement.Binder(compute, bring)
 
 
 # Text.

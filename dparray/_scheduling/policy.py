@@ -1,4 +1,7 @@
-"""``dp.placement``: policies for placing steps on devices, and records of their decisions."""
+"""``dp.placement``: policies for placing steps on devices, and records of their decisions.
+
+For the core, this module also provides the functions that carry out policies.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,17 @@ from typing import Any
 
 from dparray import _placement, config
 from dparray._placement import Policy
-from dparray._scheduling import executor as executor
+from dparray._scheduling import executor, gathering
 from dparray._scheduling.places import PolicyStep
 from dparray._scheduling.trace import PlacedExpression, records
 from dparray.device import Device
 from dparray.exceptions import ArgumentError
 
 __all__ = ["PlacedExpression", "PlacementControl", "PolicyStep", "placement"]
+
+# The core calls these: see `dparray._satellites`.
+compute, bring, planned = executor.compute, executor.bring, executor.planned
+called_together = gathering.called_together
 
 
 class PlacementControl:

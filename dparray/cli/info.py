@@ -96,7 +96,7 @@ def _costs() -> dict[str, float]:
 def speeds() -> dict[str, Any]:
     """Return the speeds of devices and of copies between them, measured if unknown."""
     device_module = importlib.import_module("dparray.device")
-    device_costs = importlib.import_module("dparray._scheduling.device_costs")
+    device_costs = importlib.import_module("dparray._satellites").provider("speeds")
     queues = [device.queue for device in device_module.devices()]
     names = [device_module.describe_device(queue) for queue in queues]
     links = []

@@ -257,6 +257,8 @@ class Model:
         devices = self._devices(inputs) if placement.policy != "follow" else {}
         return explained(self, self._recorders.get(key), list(outputs.values()), devices)
 
+    __dparray_explain__ = explain
+
     def _devices(self, inputs: dict[str, Any]) -> dict[int, tuple[str, ...]]:
         """Return the devices that compute each node under the policy in force."""
         found: dict[int, dict[str, None]] = {}

@@ -301,6 +301,8 @@ class TileFunction:
         is_host = is_made_by_host(0, placement.queue, placement.usm_type)
         return explained(plan.contractions, count, is_host)
 
+    __dparray_explain__ = explain
+
     def cache_info(self) -> CacheInfo:
         """Return how often a call found a cached bound program."""
         return CacheInfo(self._hits, self._misses, len(self._plans))

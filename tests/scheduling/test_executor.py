@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import dpctl
@@ -17,6 +21,7 @@ from dparray._scheduling.problem import Copy, NoRoom, Step
 from tests.scheduling.graphs import MB, check, machine, random_problem
 from tests.support import force, values
 
+ROOT = Path(__file__).resolve().parents[2]
 SHAPE = (400, 500)
 
 
@@ -46,6 +51,23 @@ def _in_turn() -> object:
     """Return a policy that uses the devices in turn."""
     count = iter(range(1 << 20))
     return lambda step: step.devices[next(count) % len(step.devices)]
+
+
+@pytest.mark.process
+def test_the_option_alone_sets_the_policy() -> None:
+    text = """
+import dpctl, dparray as dp
+a, b = [dp.asarray([1.0, x], device=dpctl.SyclQueue("cpu")) for x in (2.0, 4.0)]
+print(dp.concatenate([a, b]).tolist(), (a + b).tolist())
+print(len(dp.placement.trace()) > 0)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"DPARRAY_PLACEMENT": "fastest", "PYTHONPATH": str(ROOT)},
+    )
+    assert run.stdout == "[1.0, 2.0, 1.0, 4.0] [2.0, 6.0]\nTrue\n", run.stderr
 
 
 @pytest.mark.slow

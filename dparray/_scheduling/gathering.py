@@ -12,7 +12,6 @@ from typing import Any
 
 from dparray import _placement
 from dparray._array.ndarray import materialize, ndarray
-from dparray._functions import error_boundary
 from dparray._placement import Policy
 from dparray._scheduling import device_costs, executor, places
 from dparray._scheduling.places import PolicyStep
@@ -57,9 +56,6 @@ def called_together(
         return result
     home = arrays[0].queue if policy.result is None else policy.result
     return _moved(result, policy, f"the result of {name}", home)
-
-
-error_boundary.when_apart.append(called_together)
 
 
 def _arrays_in(value: Any) -> list[ndarray]:
