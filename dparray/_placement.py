@@ -131,7 +131,6 @@ def get_execution_queue(queues: Sequence[Queue]) -> Queue | None:
         TypeError: one of them is not a queue.
 
     Example:
-        >>> import dparray as dp
         >>> x, y = dp.ones(3), dp.zeros(2)
         >>> dp.get_execution_queue([x.queue, y.queue]) == x.queue
         True
@@ -165,7 +164,6 @@ def get_coerced_usm_type(usm_types: Sequence[str]) -> str | None:
         UsmTypeError: one of them is not a USM type.
 
     Example:
-        >>> import dparray as dp
         >>> dp.get_coerced_usm_type(["host", "shared"])
         'shared'
     """

@@ -47,7 +47,6 @@ Options:
         :func:`dparray.profile` shows operations on small arrays that NumPy computes immediately.
 
 Example:
-    >>> import dparray as dp
     >>> with dp.config.override(debug=True):
     ...     dp.config.debug
     True
@@ -77,7 +76,6 @@ class Tuning(NamedTuple):
         lanes: work-items per group in a reduction, 1 to 1024.
 
     Example:
-        >>> import dparray as dp
         >>> with dp.config.override(tuning={"cpu": {"elements": 4}}):
         ...     print(dp.config.tuning["cpu"])
         Tuning(elements=4, local_size=None, lanes=16)
@@ -265,7 +263,6 @@ def override(**options: Any) -> Iterator[None]:
         ValueError: the value is invalid: an unknown device type or word, a number out of range.
 
     Example:
-        >>> import dparray as dp
         >>> with dp.config.override(lazy=False):
         ...     (dp.ones(100_000) + 1).is_pending
         False
@@ -285,7 +282,6 @@ def values_in_force(name: str) -> list[Any]:
     """Return the value of an option in the process, and those in the blocks of all threads.
 
     Example:
-        >>> import dparray as dp
         >>> with dp.config.override(lazy=False):
         ...     dp.config.values_in_force("lazy")
         [True, False]
@@ -297,7 +293,6 @@ def plan_options() -> tuple[Any, ...]:
     """Return the options that decide about plans; needed only while ``plans_differ``.
 
     Example:
-        >>> import dparray as dp
         >>> len(dp.config.plan_options())
         6
     """

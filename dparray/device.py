@@ -88,7 +88,6 @@ class Device:
         UnsupportedDeviceError: the device has no USM, so it cannot hold arrays.
 
     Example:
-        >>> import dparray as dp
         >>> device = dp.Device("cpu")
         >>> device.device_type
         'cpu'
@@ -134,7 +133,6 @@ class Device:
             DeviceError: the device has no queues with these properties.
 
         Example:
-            >>> import dparray as dp
             >>> device = dp.Device("cpu").new_queue()
             >>> device == dp.Device("cpu")
             False
@@ -220,7 +218,6 @@ class Device:
             DeviceError: the device cannot be split that way.
 
         Example:
-            >>> import dparray as dp
             >>> parts = dp.Device("cpu").create_sub_devices(partition=1)
             >>> len(parts) == dp.Device("cpu").traits.units
             True
@@ -233,7 +230,6 @@ class Device:
         """Wait for all work on the queue, including work of other libraries.
 
         Example:
-            >>> import dparray as dp
             >>> dp.Device("cpu").wait()
         """
         for wait_for_work in waits:
@@ -258,7 +254,6 @@ class Device:
         """Return ``Device(device)`` under its name in dpctl.tensor.
 
         Example:
-            >>> import dparray as dp
             >>> dp.Device.create_device("cpu") == dp.Device("cpu")
             True
         """
@@ -362,7 +357,6 @@ def devices() -> DeviceList:
     """Return all root devices that can hold arrays, the default first.
 
     Example:
-        >>> import dparray as dp
         >>> [device.device_type for device in dp.devices()]
         ['cpu']
     """
@@ -375,7 +369,6 @@ def is_available(device: str | None = None) -> bool:
     Without a string, any such device counts.
 
     Example:
-        >>> import dparray as dp
         >>> dp.is_available("cpu")
         True
         >>> dp.is_available("accelerator")
@@ -403,7 +396,6 @@ def default_device() -> Device:
         DeviceError: this machine has no device that can hold arrays.
 
     Example:
-        >>> import dparray as dp
         >>> dp.zeros(3).device == dp.default_device()
         True
     """
@@ -425,7 +417,6 @@ def set_default_device(device: Any) -> Device:
     """Make ``device`` the default of this process; return the previous default.
 
     Example:
-        >>> import dparray as dp
         >>> previous = dp.set_default_device("cpu")
         >>> dp.set_default_device(previous).device_type
         'cpu'
@@ -443,7 +434,6 @@ def use_device(device: Any) -> Iterator[Device]:
     The default affects only creation functions: operations follow their inputs.
 
     Example:
-        >>> import dparray as dp
         >>> part = dp.Device("cpu").create_sub_devices(partition=1)[0]
         >>> with dp.use_device(part):
         ...     dp.ones(3).device == part
@@ -461,7 +451,6 @@ def queue_of(device: Any = None, sycl_queue: Queue | None = None) -> Queue:
         DeviceError: the two disagree, or one of them has a wrong type.
 
     Example:
-        >>> import dparray as dp
         >>> dp.device.queue_of("cpu") == dp.Device("cpu").queue
         True
     """

@@ -168,7 +168,6 @@ _TEMPLATE = """{summary}.
         ValueError: there is no such norm.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fft.{name}(dp.{sample}){shown}
         {result}
     """
@@ -304,7 +303,6 @@ def fftfreq(
     Placement and errors as of :func:`dparray.empty`; the dtype must be a real float.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fft.fftfreq(4).asnumpy()
         array([ 0.  ,  0.25, -0.5 , -0.25])
     """
@@ -329,7 +327,6 @@ def rfftfreq(
     :func:`fftfreq`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fft.rfftfreq(4).asnumpy()
         array([0.  , 0.25, 0.5 ])
     """
@@ -361,7 +358,6 @@ def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fft.fftshift(dp.asarray([0, 1, -2, -1])).asnumpy()
         array([-2, -1,  0,  1])
     """
@@ -377,7 +373,6 @@ def ifftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fft.ifftshift(dp.asarray([-2, -1, 0, 1])).asnumpy()
         array([ 0,  1, -2, -1])
     """

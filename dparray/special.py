@@ -364,7 +364,6 @@ _TEMPLATE = """Return {summary}, element-wise.
         ShapeError: the shapes do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.{name}(dp.asarray({first}){rest}))
         {result}
     """
@@ -598,7 +597,6 @@ def zeta(x: Any, q: Any = None, /, out: ndarray | None = None) -> ndarray:
     Returns, raises: as :func:`gamma`.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.zeta(dp.asarray([2.0, 4.0])))
         [1.64493407 1.08232323]
     """
@@ -616,7 +614,6 @@ def multigammaln(a: Any, d: int) -> ndarray:
         ArgumentError: ``d`` is no positive integer.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.multigammaln(dp.asarray([3.0, 4.5]), 2))
         [1.55019499 4.81786098]
     """
@@ -636,7 +633,6 @@ def factorial(n: Any) -> ndarray:
         DTypeError: ``n`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.factorial(dp.asarray([0, 5, -1])))
         [  1. 120.   0.]
     """
@@ -652,7 +648,6 @@ def comb(n: Any, k: Any) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.comb(dp.asarray([5, 3]), 4))
         [5. 0.]
     """
@@ -670,7 +665,6 @@ def perm(n: Any, k: Any) -> ndarray:
     :func:`comb`.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.perm(dp.asarray([5, 3]), 2))
         [20.  6.]
     """
@@ -697,7 +691,6 @@ def logsumexp(
         An array on the queue of ``a``; with ``return_sign``, the logarithm and the sign.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.logsumexp(dp.asarray([1000.0, 1000.0])))
         1000.6931471805599
     """
@@ -720,7 +713,6 @@ def softmax(x: Any, axis: Any = None) -> ndarray:
     """Divide exponentials by their sum along an axis, or of all elements.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.softmax(dp.asarray([1.0, 1.0, 1000.0])))
         [0. 0. 1.]
     """
@@ -733,7 +725,6 @@ def log_softmax(x: Any, axis: Any = None) -> ndarray:
     """Return the logarithm of :func:`softmax`.
 
     Example:
-        >>> import dparray as dp
         >>> print(dp.special.log_softmax(dp.asarray([0.0, 1000.0])))
         [-1000.     0.]
     """

@@ -85,7 +85,6 @@ def assert_allclose(
         AssertionError: they differ by more, or in shape.
 
     Example:
-        >>> import dparray as dp
         >>> dp.testing.assert_allclose(dp.asarray([1.0]), [1.0 + 1e-9])
     """
     np.testing.assert_allclose(
@@ -99,7 +98,6 @@ def assert_array_equal(
     """Assert that all elements are equal, NaN to NaN; arguments as of :func:`assert_allclose`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.testing.assert_array_equal(dp.asarray([1, 2]), [1, 2])
     """
     np.testing.assert_array_equal(_host(actual), _host(desired), err_msg, verbose, strict=strict)
@@ -111,7 +109,6 @@ def assert_equal(
     """Assert that arrays, scalars or nested lists of them are equal.
 
     Example:
-        >>> import dparray as dp
         >>> dp.testing.assert_equal([dp.asarray([1, 2]), 3], [[1, 2], 3])
     """
     np.testing.assert_equal(_host(actual), _host(desired), err_msg, verbose, strict=strict)
@@ -123,7 +120,6 @@ def assert_array_less(
     """Assert that each element of ``x`` is below that of ``y``; otherwise as the others here.
 
     Example:
-        >>> import dparray as dp
         >>> dp.testing.assert_array_less(dp.asarray([1, 2]), 3)
     """
     np.testing.assert_array_less(_host(x), _host(y), err_msg, verbose, strict=strict)
@@ -135,7 +131,6 @@ def assert_almost_equal(
     """Assert that values are equal up to a number of decimals.
 
     Example:
-        >>> import dparray as dp
         >>> dp.testing.assert_almost_equal(dp.asarray(1.0), 1.001, decimal=2)
     """
     np.testing.assert_almost_equal(_host(actual), _host(desired), decimal, err_msg, verbose)
@@ -147,7 +142,6 @@ def assert_array_almost_equal(
     """Assert that arrays are equal up to a number of decimals.
 
     Example:
-        >>> import dparray as dp
         >>> dp.testing.assert_array_almost_equal(dp.asarray([1.0]), [1.001], decimal=2)
     """
     np.testing.assert_array_almost_equal(_host(actual), _host(desired), decimal, err_msg, verbose)
@@ -159,7 +153,6 @@ def assert_approx_equal(
     """Assert that two numbers are equal up to a number of significant digits.
 
     Example:
-        >>> import dparray as dp
         >>> dp.testing.assert_approx_equal(dp.asarray(1234.0), 1234.4, significant=4)
     """
     np.testing.assert_approx_equal(_host(actual), _host(desired), significant, err_msg, verbose)
@@ -169,7 +162,6 @@ def assert_array_almost_equal_nulp(x: Any, y: Any, nulp: float = 1) -> None:
     """Assert that arrays differ by at most ``nulp`` times the spacing of the numbers.
 
     Example:
-        >>> import dparray as dp
         >>> dp.testing.assert_array_almost_equal_nulp(dp.asarray(1.0), 1.0 + 2.0**-52)
     """
     np.testing.assert_array_almost_equal_nulp(_host(x), _host(y), nulp)
@@ -179,7 +171,6 @@ def assert_array_max_ulp(a: Any, b: Any, maxulp: int = 1, dtype: Any = None) -> 
     """Assert that at most ``maxulp`` numbers lie between elements; returns how many, on the host.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.testing.assert_array_max_ulp(dp.asarray(1.0), 1.0 + 2.0**-52)[0])
         1.0
     """

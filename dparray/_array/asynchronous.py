@@ -16,7 +16,6 @@ def event(self: ndarray) -> Event:
     It covers all work submitted to the array's queue so far, which runs in order.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones(100_000) + 1
         >>> x.event.wait()
         >>> x.ready

@@ -38,7 +38,6 @@ class Map:
         is_open: whether it is still open.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.arange(3)
         >>> opened = x.map("rw")
         >>> opened.values[0] = 7
@@ -213,7 +212,6 @@ def _map_method(self: ndarray, mode: str = "r") -> Map:
         ArgumentError: the mode is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.zeros(3)
         >>> with x.map("w") as h:
         ...     h[:] = [1, 2, 3]

@@ -80,7 +80,6 @@ class ndarray(Methods):
     for: :meth:`asnumpy`, :meth:`item`, ``float(x)``, printing.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([1.0, 2.0, 3.0], dtype="float32")
         >>> y = x * 2 + 1
         >>> y.asnumpy()

@@ -36,7 +36,6 @@ def asnumpy(self: ndarray) -> np.ndarray:
     """Return the values as a new NumPy array; waits for the work that writes them.
 
     Example:
-        >>> import dparray as dp
         >>> dp.arange(3, dtype="int32").asnumpy()
         array([0, 1, 2], dtype=int32)
     """
@@ -204,7 +203,6 @@ def to_numpy(self: ndarray, dtype: Any = None, copy: bool = True) -> np.ndarray:
         copy: without effect: the values are always copied.
 
     Example:
-        >>> import dparray as dp
         >>> dp.arange(3, dtype="int32").to_numpy()
         array([0, 1, 2], dtype=int32)
     """
@@ -280,7 +278,6 @@ def to_device(
         ValueError: ``copy=False`` and the queue differs, or a stream was given.
 
     Example:
-        >>> import dparray as dp
         >>> first, second = (dp.Device("cpu").new_queue() for _ in range(2))
         >>> a, b = dp.ones(3, device=first), dp.ones(3, device=second)
         >>> (a + b.to_device(a.device)).asnumpy()

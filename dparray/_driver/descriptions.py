@@ -22,7 +22,6 @@ def describe_device(queue: Queue) -> str:
     for one of a part of it.
 
     Example:
-        >>> import dparray as dp
         >>> dp.device.describe_device(dp.Device("cpu").queue)
         'opencl:cpu:0'
     """
@@ -54,7 +53,6 @@ def describe_queue(queue: Queue) -> str:
     """Describe a queue in messages: device, sub-device, which queue.
 
     Example:
-        >>> import dparray as dp
         >>> dp.device.describe_queue(dp.Device("cpu").queue)
         'opencl:cpu:0, default queue'
     """

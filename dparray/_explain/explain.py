@@ -123,7 +123,6 @@ class Explanation:
             alternatives, and the copies; the kernels above are then the plan for one device.
 
     Example:
-        >>> import dparray as dp
         >>> dp.explain(dp.ones(3) + 1).shape
         (3,)
     """
@@ -284,7 +283,6 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         HostConversionError: ``x`` is not an array.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones(1_000_000, dtype="float32")
         >>> plan = dp.explain(x * 2 + 1)
         >>> plan.tier, len(plan.kernels), plan.bytes_written

@@ -36,7 +36,6 @@ class ndenumerate:
     """Iterate over pairs of an index and its element; the host copies all values once.
 
     Example:
-        >>> import dparray as dp
         >>> [(index, int(value)) for index, value in dp.ndenumerate(dp.asarray([[1, 2]]))]
         [((0, 0), 1), ((0, 1), 2)]
     """
@@ -55,7 +54,6 @@ class broadcast:
     """Arrays broadcast together: their common shape, and an iterator over their elements.
 
     Example:
-        >>> import dparray as dp
         >>> dp.broadcast(dp.ones((3, 1)), dp.ones(4)).shape
         (3, 4)
     """
@@ -81,7 +79,6 @@ class flatiter:
     """The elements of an array in C order, returned by ``x.flat``: read, assign and iterate.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([[1, 2], [3, 4]])
         >>> x.flat[[0, 3]] = 9
         >>> x.flat[1:].asnumpy()

@@ -31,7 +31,6 @@ def bitwise_count(x: Any, /) -> ndarray:
         DTypeError: ``x`` is not an integer array.
 
     Example:
-        >>> import dparray as dp
         >>> dp.bitwise_count(dp.asarray([0, 7, -8])).asnumpy()
         array([0, 3, 1], dtype=uint8)
     """
@@ -67,7 +66,6 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
         DTypeError: ``x`` is neither an integer nor a Boolean array.
 
     Example:
-        >>> import dparray as dp
         >>> dp.packbits(dp.asarray([1, 0, 1])).asnumpy()
         array([160], dtype=uint8)
     """
@@ -103,7 +101,6 @@ def unpackbits(
         DTypeError: ``x`` is not ``uint8``.
 
     Example:
-        >>> import dparray as dp
         >>> dp.unpackbits(dp.asarray([160], dtype="uint8"), count=3).asnumpy()
         array([1, 0, 1], dtype=uint8)
     """

@@ -68,7 +68,6 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         ValueError: ``n`` is negative.
 
     Example:
-        >>> import dparray as dp
         >>> dp.diff(dp.asarray([1, 4, 9])).asnumpy()
         array([3, 5])
     """
@@ -115,7 +114,6 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ediff1d(dp.asarray([[1, 4], [9, 16]])).asnumpy()
         array([3, 5, 7])
     """
@@ -152,7 +150,6 @@ def gradient(
         ShapeError: an axis is too short, or the spacing has the wrong shape.
 
     Example:
-        >>> import dparray as dp
         >>> dp.gradient(dp.asarray([1.0, 4.0, 9.0])).asnumpy()
         array([3., 4., 5.])
     """
@@ -263,7 +260,6 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.trapezoid(dp.asarray([1.0, 2.0, 3.0])))
         4.0
     """
@@ -293,7 +289,6 @@ def unwrap(
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> dp.unwrap(dp.asarray([0.0, 3.0, -3.0])).asnumpy()
         array([0.        , 3.        , 3.28318531])
     """
@@ -350,7 +345,6 @@ def interp(
         ShapeError: ``xp`` and ``fp`` differ in length.
 
     Example:
-        >>> import dparray as dp
         >>> dp.interp(dp.asarray([0.5]), dp.asarray([0.0, 1.0]), dp.asarray([2.0, 4.0])).asnumpy()
         array([3.])
     """

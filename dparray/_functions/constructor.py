@@ -53,7 +53,6 @@ def __init__(
         ShapeError: the elements are not within ``buffer``, or ``shape`` is not a shape.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ndarray((2, 3), dtype="int32").shape
         (2, 3)
         >>> x = dp.arange(6.0)

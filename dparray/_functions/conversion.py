@@ -73,7 +73,6 @@ def asarray_chkfinite(
         ArgumentError: the values include NaN or infinity.
 
     Example:
-        >>> import dparray as dp
         >>> dp.asarray_chkfinite([1.0, 2.0]).shape
         (2,)
     """
@@ -96,7 +95,6 @@ def require(x: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
         ArgumentError: a requirement is unknown, or both orders are requested.
 
     Example:
-        >>> import dparray as dp
         >>> dp.require([[1, 2]], "float32", "F").flags.f_contiguous
         True
     """
@@ -121,7 +119,6 @@ def isfortran(x: ndarray) -> bool:
     """Return whether columns are contiguous and rows are not.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isfortran(dp.ones((2, 3)).T)
         True
     """
@@ -175,7 +172,6 @@ def asarray(
         ValueError: ``copy=False``, but a copy is needed.
 
     Example:
-        >>> import dparray as dp
         >>> dp.asarray([[1, 2], [3, 4]], dtype="float32").shape
         (2, 2)
     """
@@ -319,7 +315,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
         ValueError: ``copy=False``, but a copy is needed.
 
     Example:
-        >>> import dparray as dp
         >>> import numpy as np
         >>> dp.from_dlpack(np.arange(3, dtype="int32")).asnumpy()
         array([0, 1, 2], dtype=int32)
@@ -480,7 +475,6 @@ def asnumpy(x: ndarray) -> np.ndarray:
         HostConversionError: ``x`` is not an array.
 
     Example:
-        >>> import dparray as dp
         >>> dp.asnumpy(dp.ones(2))
         array([1., 1.])
     """
@@ -525,7 +519,6 @@ def astype(
         UnsupportedDeviceError: the device does not support the dtype.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ones(2).astype("int32").asnumpy()
         array([1, 1], dtype=int32)
     """
@@ -566,7 +559,6 @@ def copy(
     """Return a copy that shares no memory, by default on the same queue and with the same USM type.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.zeros(2)
         >>> y = x.copy()
         >>> y[0] = 1
@@ -616,7 +608,6 @@ def array(
         device, usm_type, sycl_queue: see :func:`asarray`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.array([1, 2], ndmin=2).shape
         (1, 2)
     """
@@ -639,7 +630,6 @@ def asanyarray(
     """Convert like :func:`asarray`, of which this is NumPy's other name.
 
     Example:
-        >>> import dparray as dp
         >>> dp.asanyarray([1, 2]).shape
         (2,)
     """
@@ -650,7 +640,6 @@ def ascontiguousarray(obj: Any, dtype: DTypeLike | None = None, **place: Any) ->
     """Convert like :func:`asarray`, to a C-contiguous array with at least one dimension.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ascontiguousarray(dp.ones((2, 3)).T).strides
         (16, 8)
     """
@@ -662,7 +651,6 @@ def asfortranarray(obj: Any, dtype: DTypeLike | None = None, **place: Any) -> nd
     """Convert like :func:`asarray`, to an F-contiguous array with at least one dimension.
 
     Example:
-        >>> import dparray as dp
         >>> dp.asfortranarray(dp.ones((2, 3))).strides
         (8, 16)
     """
@@ -683,7 +671,6 @@ def frombuffer(
         **place: ``device``, ``usm_type``, ``sycl_queue``; see :func:`asarray`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.frombuffer(b"ab", dtype="uint8").asnumpy()
         array([97, 98], dtype=uint8)
     """
@@ -695,7 +682,6 @@ def fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1, **place: Any)
     """Convert the numbers of an iterable to a 1-D array.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fromiter((i * i for i in range(3)), int).asnumpy()
         array([0, 1, 4])
     """

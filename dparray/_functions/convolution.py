@@ -87,7 +87,6 @@ def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> n
         ValueError: the mode or method is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> dp.convolve(dp.asarray([1, 2, 3]), dp.asarray([1, 1])).asnumpy()
         array([1, 3, 5, 3])
     """
@@ -99,7 +98,6 @@ def correlate(x: Any, v: Any, mode: str = "valid", *, method: str = "direct") ->
     """Compute the cross-correlation of two vectors; scalars are not accepted. See :func:`convolve`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.correlate(dp.asarray([1, 2, 3]), dp.asarray([0, 1])).asnumpy()
         array([2, 3])
     """

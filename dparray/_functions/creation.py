@@ -92,7 +92,6 @@ def empty(
         MemoryError: there is not enough memory.
 
     Example:
-        >>> import dparray as dp
         >>> dp.empty((2, 3), dtype="int32").shape
         (2, 3)
     """
@@ -171,7 +170,6 @@ def full(
     and the errors.
 
     Example:
-        >>> import dparray as dp
         >>> dp.full(3, 7).asnumpy()
         array([7, 7, 7])
     """
@@ -227,7 +225,6 @@ def zeros(
     """Return a new array of zeros. See :func:`empty` for arguments and errors.
 
     Example:
-        >>> import dparray as dp
         >>> dp.zeros(2).asnumpy()
         array([0., 0.])
     """
@@ -249,7 +246,6 @@ def ones(
     """Return a new array of ones. See :func:`empty` for arguments and errors.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ones(2, usm_type="shared").usm_type
         'shared'
     """
@@ -274,7 +270,6 @@ def empty_like(
     Explicit arguments override those of ``x``. For errors see :func:`empty`.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones((2, 2), dtype="float32", usm_type="shared")
         >>> y = dp.empty_like(x)
         >>> y.shape, y.dtype.name, y.usm_type
@@ -315,7 +310,6 @@ def zeros_like(
     """Return an array of zeros like ``x``; see :func:`empty_like`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.zeros_like(dp.ones(2, dtype="int16")).asnumpy()
         array([0, 0], dtype=int16)
     """
@@ -337,7 +331,6 @@ def ones_like(
     """Return an array of ones like ``x``; see :func:`empty_like`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ones_like(dp.zeros(2, dtype="int16")).asnumpy()
         array([1, 1], dtype=int16)
     """
@@ -366,7 +359,6 @@ def full_like(
     """Return an array like ``x`` filled with ``fill_value``; see :func:`empty_like`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.full_like(dp.zeros(2, dtype="float32"), 3).asnumpy()
         array([3., 3.], dtype=float32)
     """

@@ -123,7 +123,6 @@ def cumulative_sum(
         ShapeError: ``axis`` was not given and ``x`` is not one-dimensional.
 
     Example:
-        >>> import dparray as dp
         >>> dp.cumulative_sum(dp.asarray([1, 2, 3]), include_initial=True).asnumpy()
         array([0, 1, 3, 6])
     """
@@ -144,7 +143,6 @@ def cumulative_prod(
     """Return the cumulative product along an axis; for arguments see :func:`cumulative_sum`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.cumulative_prod(dp.asarray([2, 3, 4])).asnumpy()
         array([ 2,  6, 24])
     """
@@ -165,7 +163,6 @@ def cumulative_logsumexp(
     """Return the cumulative log-sum-exp along an axis; for arguments see :func:`cumulative_sum`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.cumulative_logsumexp(dp.asarray([0.0, 0.0])).asnumpy()
         array([0.        , 0.69314718])
     """
@@ -189,7 +186,6 @@ def cumsum(
     """Return the cumulative sum; NumPy's name for :func:`cumulative_sum`, flattening by default.
 
     Example:
-        >>> import dparray as dp
         >>> dp.cumsum(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([ 1,  3,  6, 10])
     """
@@ -206,7 +202,6 @@ def cumprod(
     """Return the cumulative product; as :func:`cumulative_prod`, flattening by default.
 
     Example:
-        >>> import dparray as dp
         >>> dp.cumprod(dp.asarray([1, 2, 3])).asnumpy()
         array([1, 2, 6])
     """

@@ -62,7 +62,6 @@ def einsum(
         ShapeError: the subscripts do not match the arrays, or the result does not match ``out``.
 
     Example:
-        >>> import dparray as dp
         >>> dp.einsum("ij,j->i", dp.ones((2, 3)), dp.ones(3)).asnumpy()
         array([3., 3.])
     """
@@ -293,7 +292,6 @@ def einsum_path(subscripts: Any, *arrays: Any, optimize: Any = "greedy") -> tupl
         The order in NumPy's format, and a table to print.
 
     Example:
-        >>> import dparray as dp
         >>> dp.einsum_path("ij,jk,k->i", dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4))[0]
         ['einsum_path', (1, 2), (0, 1)]
     """

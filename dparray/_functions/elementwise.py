@@ -63,7 +63,6 @@ _TEMPLATE = """Return {summary}, element-wise.
         ShapeError: the shapes do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> dp.{name}(dp.asarray({first}){rest}).asnumpy()
         {result!r}
     """
@@ -110,7 +109,6 @@ def _rint(x: Any, /) -> ndarray:
         HostConversionError: ``x`` is a NumPy array.
 
     Example:
-        >>> import dparray as dp
         >>> dp.rint(dp.asarray([0.5, 1.5, 2.5])).asnumpy()
         array([0., 2., 2.])
     """
@@ -148,7 +146,6 @@ def _conjugated(self: ndarray, out: ndarray | None = None) -> ndarray:
     """Return the complex conjugate, element-wise; a real array is returned unchanged, as in NumPy.
 
     Example:
-        >>> import dparray as dp
         >>> dp.asarray([1 + 2j]).conj().asnumpy()
         array([1.-2.j])
     """
@@ -165,7 +162,6 @@ def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
     See :func:`sqrt` for dtype, placement and errors.
 
     Example:
-        >>> import dparray as dp
         >>> dp.rsqrt(dp.asarray([0.25, 1.0])).asnumpy()
         array([2., 1.])
     """
@@ -178,7 +174,6 @@ def real(x: Any, /) -> ndarray:
     """Return the real part: a view of a complex array, or a real array itself.
 
     Example:
-        >>> import dparray as dp
         >>> dp.real(dp.asarray([1 + 2j])).asnumpy()
         array([1.])
     """
@@ -190,7 +185,6 @@ def imag(x: Any, /) -> ndarray:
     """Return the imaginary part: a view of a complex array, or zeros for a real one.
 
     Example:
-        >>> import dparray as dp
         >>> dp.imag(dp.asarray([1 + 2j])).asnumpy()
         array([2.])
     """
@@ -208,7 +202,6 @@ def angle(x: Any, /, deg: bool = False) -> ndarray:
     """Return the angle of complex numbers, from -pi to pi or from -180 to 180 degrees.
 
     Example:
-        >>> import dparray as dp
         >>> dp.angle(dp.asarray([1j, -1 + 0j])).asnumpy()
         array([1.57079633, 3.14159265])
     """
@@ -278,7 +271,6 @@ def where(
         ShapeError: the shapes do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([-1.0, 2.0])
         >>> dp.where(x > 0, x, 0).asnumpy()
         array([0., 2.])
@@ -373,7 +365,6 @@ def clip(
         ShapeError: the shapes do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> dp.clip(dp.asarray([1, 5, 9]), 2, 6).asnumpy()
         array([2, 5, 6])
     """

@@ -39,7 +39,6 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
         KernelArgumentError: ``depends_on`` contains an object that is not an event.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones(3) + 1
         >>> y = x * 2
         >>> dp.eval(x, y)
@@ -92,7 +91,6 @@ def synchronize(device: Any = None) -> None:
         DeviceError: the device is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones(3) + 1
         >>> dp.synchronize(x)
     """

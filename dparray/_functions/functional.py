@@ -44,7 +44,6 @@ def apply_along_axis(
         ShapeError: there are no lines, or the results differ in shape.
 
     Example:
-        >>> import dparray as dp
         >>> dp.apply_along_axis(dp.sum, 0, dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([4, 6])
     """
@@ -72,7 +71,6 @@ def apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> ndarray:
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.apply_over_axes(dp.sum, dp.ones((2, 3, 4)), (0, 2)).shape
         (1, 3, 1)
     """
@@ -99,7 +97,6 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
         ShapeError: the numbers of conditions and functions do not match.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([-1.0, 2.0])
         >>> dp.piecewise(x, [x < 0], [lambda v: -v, 0.0]).asnumpy()
         array([1., 0.])

@@ -61,7 +61,6 @@ def fromfunction(
         **options: further arguments for ``function``.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int).asnumpy()
         array([[0, 1],
                [1, 2]])
@@ -81,7 +80,6 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *
         **place: ``device``, ``usm_type``, ``sycl_queue``; see :func:`asarray`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.indices((2, 2))[1].asnumpy()
         array([[0, 1],
                [0, 1]])
@@ -167,7 +165,6 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
         ShapeError: one of them is not a vector.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.arange(9).reshape(3, 3)
         >>> x[dp.ix_(dp.asarray([0, 2]), dp.asarray([1]))].asnumpy()
         array([[1],
@@ -266,7 +263,6 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
         ShapeError: an index is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> [at.tolist() for at in dp.unravel_index(dp.asarray([5, 2]), (2, 3))]
         [[1, 0], [2, 2]]
     """
@@ -305,7 +301,6 @@ def ravel_multi_index(
         ShapeError: an index is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ravel_multi_index([dp.asarray([1]), dp.asarray([2])], (2, 3)).asnumpy()
         array([5])
     """

@@ -72,7 +72,6 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
         ValueError: an integer or ``minlength`` is negative.
 
     Example:
-        >>> import dparray as dp
         >>> dp.bincount(dp.asarray([0, 2, 2])).asnumpy()
         array([1, 0, 2])
     """
@@ -118,7 +117,6 @@ def histogram(
             unknown, or weights are given with a rule.
 
     Example:
-        >>> import dparray as dp
         >>> counts, edges = dp.histogram(dp.asarray([1.0, 2.0, 2.5, 4.0]), bins=3)
         >>> counts.asnumpy(), edges.asnumpy()
         (array([1, 2, 1]), array([1., 2., 3., 4.]))
@@ -177,7 +175,6 @@ def histogram2d(
         ShapeError: the vectors differ in length, or edges do not increase.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([0.5, 1.5, 1.5])
         >>> dp.histogram2d(x, x, bins=2, range=[[0, 2], [0, 2]])[0].asnumpy()
         array([[1., 0.],
@@ -210,7 +207,6 @@ def histogramdd(
         ShapeError: the shapes do not match, or edges do not increase.
 
     Example:
-        >>> import dparray as dp
         >>> counts, edges = dp.histogramdd(dp.asarray([[0.0, 0.0], [1.0, 1.0]]), bins=2)
         >>> counts.asnumpy()
         array([[1., 0.],
@@ -304,7 +300,6 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     """Return the edges that :func:`histogram` uses; weights have no effect on them.
 
     Example:
-        >>> import dparray as dp
         >>> dp.histogram_bin_edges(dp.asarray([1.0, 4.0]), bins=3).asnumpy()
         array([1., 2., 3., 4.])
     """
@@ -449,7 +444,6 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
         ShapeError: ``bins`` is not a vector, or is not monotonic.
 
     Example:
-        >>> import dparray as dp
         >>> dp.digitize(dp.asarray([0.5, 1.5]), dp.asarray([0.0, 1.0, 2.0])).asnumpy()
         array([1, 2])
     """

@@ -100,7 +100,6 @@ def implement(
             shape or queue.
 
     Example:
-        >>> import dparray as dp
         >>> in_blocks = dp.implement(dp.matmul, when=lambda a, b: a.shape == (4, 2))
         >>> @in_blocks
         ... def product(a, b):

@@ -68,7 +68,6 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
         ShapeError: ``x`` has no dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.nonzero(dp.asarray([0, 3, 0, 4]))[0].asnumpy()
         array([1, 3])
     """
@@ -166,7 +165,6 @@ def take(
         IndexError: an index is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.take(dp.asarray([5, 6, 7]), [2, 0]).asnumpy()
         array([7, 5])
     """
@@ -206,7 +204,6 @@ def take_along_axis(
         IndexError: an index is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([[3, 1], [2, 4]])
         >>> dp.take_along_axis(x, dp.argsort(x, axis=1), axis=1).asnumpy()
         array([[1, 3],
@@ -250,7 +247,6 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
         IndexError: an index is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.zeros(3, dtype="int32")
         >>> dp.put(x, [0, 2], 7)
         >>> x.asnumpy()
@@ -291,7 +287,6 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
         ShapeError: ``x`` has fewer than two dimensions, or more with different lengths.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.zeros((2, 2), dtype="int32")
         >>> dp.fill_diagonal(x, 7)
         >>> x.asnumpy()
@@ -338,7 +333,6 @@ def put_along_axis(
         IndexError: an index is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.zeros((2, 2), dtype="int32")
         >>> dp.put_along_axis(x, dp.asarray([[1], [0]]), 5, axis=1)
         >>> x.asnumpy()
@@ -391,7 +385,6 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([1, 2, 3])
         >>> dp.putmask(x, x > 1, 0)
         >>> x.asnumpy()
@@ -421,7 +414,6 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([1, 2, 3, 4])
         >>> dp.place(x, x > 1, dp.asarray([8, 9]))
         >>> x.asnumpy()
@@ -459,7 +451,6 @@ def choose(
         IndexError: an element is not the index of a choice.
 
     Example:
-        >>> import dparray as dp
         >>> dp.choose(dp.asarray([1, 0]), [dp.asarray([1, 2]), dp.asarray([3, 4])]).asnumpy()
         array([3, 2])
     """
@@ -517,7 +508,6 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
         ShapeError: ``src`` does not broadcast to ``dst``.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.zeros(2)
         >>> dp.copyto(x, 3)
         >>> x.asnumpy()
@@ -569,7 +559,6 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         ShapeError: the numbers of conditions and choices differ.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([1, 5, 9])
         >>> dp.select([x < 3, x < 7], [x, 10 * x], 0).asnumpy()
         array([ 1, 50,  0])
@@ -605,7 +594,6 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
         IndexError: ``condition`` is true beyond the elements of ``x``.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.arange(4)
         >>> dp.extract(x % 2 == 0, x).asnumpy()
         array([0, 2])
@@ -628,7 +616,6 @@ def compress(
         ShapeError: ``condition`` is not a vector, or ``out`` has the wrong shape.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([[1, 2], [3, 4]])
         >>> dp.compress(dp.asarray([False, True]), x, axis=0).asnumpy()
         array([[3, 4]])

@@ -68,7 +68,6 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         ValueError: the kind is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isdtype(dp.int8, "integral"), dp.isdtype(dp.int8, ("bool", dp.float32))
         (True, False)
     """
@@ -190,7 +189,6 @@ def finfo(type: Any, /) -> FloatInfo:
         DTypeError: the dtype is not floating-point.
 
     Example:
-        >>> import dparray as dp
         >>> dp.finfo(dp.float32).bits
         32
     """
@@ -218,7 +216,6 @@ def iinfo(type: Any, /) -> IntegerInfo:
         DTypeError: the dtype is not an integer dtype.
 
     Example:
-        >>> import dparray as dp
         >>> dp.iinfo(dp.int8).max
         127
     """
@@ -238,7 +235,6 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         DTypeError: a dtype is unknown, or there are no arguments.
 
     Example:
-        >>> import dparray as dp
         >>> dp.result_type(dp.int8, dp.ones(3, dtype="float32")).name
         'float32'
     """
@@ -263,7 +259,6 @@ def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
     """Return the dtype to which two dtypes promote.
 
     Example:
-        >>> import dparray as dp
         >>> dp.promote_types("int8", "uint8").name
         'int16'
     """
@@ -274,7 +269,6 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """Return whether an array or a dtype can be cast to another dtype by NumPy's casting rule.
 
     Example:
-        >>> import dparray as dp
         >>> dp.can_cast(dp.int32, dp.float64), dp.can_cast(dp.float64, dp.int32)
         (True, False)
     """
@@ -285,7 +279,6 @@ def issubdtype(arg1: Any, arg2: Any, /) -> bool:
     """Return whether a dtype is a subtype of another in NumPy's type hierarchy.
 
     Example:
-        >>> import dparray as dp
         >>> dp.issubdtype(dp.float32, dp.float64)
         False
     """
@@ -296,7 +289,6 @@ def min_scalar_type(x: Any, /) -> np.dtype[Any]:
     """Return the smallest dtype that holds a scalar; for an array its dtype.
 
     Example:
-        >>> import dparray as dp
         >>> dp.min_scalar_type(300)
         dtype('uint16')
     """
@@ -312,7 +304,6 @@ def common_type(*arrays: Any) -> type:
         DTypeError: an array is Boolean.
 
     Example:
-        >>> import dparray as dp
         >>> dp.common_type(dp.ones(2, dtype="float32"), dp.arange(3))
         <class 'numpy.float64'>
     """
@@ -330,7 +321,6 @@ def isscalar(x: Any, /) -> bool:
     """Return whether ``x`` is a number, a string or a NumPy scalar; false for 0-d arrays.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isscalar(1.5), dp.isscalar(dp.asarray(1.5))
         (True, False)
     """
@@ -342,7 +332,6 @@ def iscomplexobj(x: Any, /) -> bool:
     """Return whether an array has a complex dtype, or a scalar a complex type.
 
     Example:
-        >>> import dparray as dp
         >>> dp.iscomplexobj(dp.ones(2))
         False
     """
@@ -353,7 +342,6 @@ def isrealobj(x: Any, /) -> bool:
     """Return whether an array has a real dtype, or a scalar a real type.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isrealobj(dp.ones(2))
         True
     """
@@ -365,7 +353,6 @@ def ndim(x: Any, /) -> int:
     """Return the number of dimensions of an array or a scalar.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ndim(dp.ones((2, 3)))
         2
     """
@@ -377,7 +364,6 @@ def shape(x: Any, /) -> tuple[int, ...]:
     """Return the shape of an array or a scalar.
 
     Example:
-        >>> import dparray as dp
         >>> dp.shape(dp.ones((2, 3)))
         (2, 3)
     """
@@ -389,7 +375,6 @@ def size(x: Any, /, axis: int | Sequence[int] | None = None) -> int:
     """Return the number of elements of an array, or along one or more axes.
 
     Example:
-        >>> import dparray as dp
         >>> dp.size(dp.ones((2, 3)))
         6
     """
@@ -402,7 +387,6 @@ class NamespaceInfo:
     """The result of :func:`__array_namespace_info__`: devices, dtypes and capabilities.
 
     Example:
-        >>> import dparray as dp
         >>> info = dp.__array_namespace_info__()
         >>> info.default_dtypes()["real floating"].name
         'float64'
@@ -448,7 +432,6 @@ def __array_namespace_info__() -> NamespaceInfo:
     """Return the standard's inspection API: devices, default dtypes, capabilities.
 
     Example:
-        >>> import dparray as dp
         >>> dp.__array_namespace_info__().default_device() == dp.default_device()
         True
     """

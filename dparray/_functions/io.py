@@ -197,7 +197,7 @@ def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = 
         OSError: the file cannot be written.
 
     Example:
-        >>> import dparray as dp, io
+        >>> import io
         >>> file = io.BytesIO()
         >>> dp.save(file, dp.arange(3))
         >>> position = file.seek(0)
@@ -235,7 +235,7 @@ def savez(
         ValueError: a name is given twice.
 
     Example:
-        >>> import dparray as dp, io
+        >>> import io
         >>> file = io.BytesIO()
         >>> dp.savez(file, a=dp.arange(3), b=dp.ones(2))
         >>> position = file.seek(0)
@@ -254,7 +254,7 @@ def savez_compressed(
     """Write several arrays to a compressed ``.npz`` file; see :func:`savez`.
 
     Example:
-        >>> import dparray as dp, io
+        >>> import io
         >>> file = io.BytesIO()
         >>> dp.savez_compressed(file, a=dp.zeros(1000))
         >>> file.tell() < 1000
@@ -297,7 +297,7 @@ class Archive(Mapping[str, ndarray]):
     Close it, or use it in a ``with`` statement.
 
     Example:
-        >>> import dparray as dp, io
+        >>> import io
         >>> file = io.BytesIO()
         >>> dp.savez(file, a=dp.arange(3))
         >>> position = file.seek(0)
@@ -370,7 +370,7 @@ def load(
         OSError: the file cannot be read.
 
     Example:
-        >>> import dparray as dp, io
+        >>> import io
         >>> file = io.BytesIO()
         >>> dp.save(file, dp.ones(2))
         >>> position = file.seek(0)
@@ -431,7 +431,6 @@ def loadtxt(
         ValueError: a line contains anything else.
 
     Example:
-        >>> import dparray as dp
         >>> dp.loadtxt(["1 2", "3 4"]).asnumpy()
         array([[1., 2.],
                [3., 4.]])
@@ -478,7 +477,6 @@ def genfromtxt(
         OSError: the file cannot be read.
 
     Example:
-        >>> import dparray as dp
         >>> dp.genfromtxt(["1,2", "3,"], delimiter=",").asnumpy()
         array([[ 1.,  2.],
                [ 3., nan]])
@@ -521,7 +519,7 @@ def savetxt(
         ShapeError: the array does not have 1 or 2 dimensions.
 
     Example:
-        >>> import dparray as dp, io
+        >>> import io
         >>> file = io.StringIO()
         >>> dp.savetxt(file, dp.asarray([[1, 2], [3, 4]]), fmt="%d")
         >>> file.getvalue().split()
@@ -564,7 +562,7 @@ def fromfile(
         OSError: the file cannot be read.
 
     Example:
-        >>> import dparray as dp, tempfile
+        >>> import tempfile
         >>> with tempfile.NamedTemporaryFile() as file:
         ...     dp.asarray([1, 2], dtype="int16").tofile(file.name)
         ...     dp.fromfile(file.name, "int16").asnumpy()
@@ -605,7 +603,6 @@ def fromstring(
         ArgumentError: the string contains anything else, or ``sep`` is empty.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fromstring("1, 2", sep=",").asnumpy()
         array([1., 2.])
     """
@@ -655,7 +652,6 @@ def array2string(
     """Format an array as a string; a large one is summarized. Options as in ``numpy.array2string``.
 
     Example:
-        >>> import dparray as dp
         >>> dp.array2string(dp.asarray([1.0, 2.5]), precision=1)
         '[1.  2.5]'
     """
@@ -677,7 +673,6 @@ def array_str(
     """Return the values of an array as a string.
 
     Example:
-        >>> import dparray as dp
         >>> dp.array_str(dp.arange(3))
         '[0 1 2]'
     """
@@ -696,7 +691,6 @@ def array_repr(
     """Return the result of :func:`repr` with another precision.
 
     Example:
-        >>> import dparray as dp
         >>> dp.array_repr(dp.asarray([1.25]), precision=1).startswith("array([1.2]")
         True
     """

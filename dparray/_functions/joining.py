@@ -113,7 +113,6 @@ def block(arrays: Any) -> ndarray:
         ShapeError: the shapes of the blocks do not match, or lists differ in depth.
 
     Example:
-        >>> import dparray as dp
         >>> one, two = dp.eye(2, dtype="int32"), dp.full((2, 2), 2, dtype="int32")
         >>> dp.block([[one, two], [two, one]]).shape
         (4, 4)
@@ -151,7 +150,6 @@ def dsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
     """Split along the third axis; see :func:`split`.
 
     Example:
-        >>> import dparray as dp
         >>> len(dp.dsplit(dp.ones((1, 2, 4)), 2))
         2
     """
@@ -201,7 +199,6 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
         IndexError: an index is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.delete(dp.asarray([1, 2, 3]), 1).asnumpy()
         array([1, 3])
     """
@@ -232,7 +229,6 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
         ShapeError: the values do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> dp.insert(dp.asarray([1, 3]), 1, 2).asnumpy()
         array([1, 2, 3])
     """
@@ -282,7 +278,6 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
     """Return a copy in another shape, with the elements repeated as often as necessary.
 
     Example:
-        >>> import dparray as dp
         >>> dp.resize(dp.asarray([1, 2]), 5).asnumpy()
         array([1, 2, 1, 2, 1])
     """
@@ -312,7 +307,6 @@ def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.trim_zeros(dp.asarray([0, 1, 0, 2, 0])).asnumpy()
         array([1, 0, 2])
     """
@@ -363,7 +357,6 @@ def concat(
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
         array([1, 2, 3])
     """
@@ -473,7 +466,6 @@ def stack(
         AxisError: the axis is out of range for the result.
 
     Example:
-        >>> import dparray as dp
         >>> dp.stack([dp.zeros(2), dp.ones(2)], axis=1).asnumpy()
         array([[0., 1.],
                [0., 1.]])
@@ -494,7 +486,6 @@ def vstack(
     """Stack arrays vertically, along the first axis; vectors become rows. See :func:`concat`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
         (2, 2)
     """
@@ -511,7 +502,6 @@ def hstack(
     For errors see :func:`concat`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.hstack([dp.zeros(2), dp.ones(1)]).asnumpy()
         array([0., 0., 1.])
     """
@@ -525,7 +515,6 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
     """Stack arrays along the third axis. For errors see :func:`concat`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.dstack([dp.zeros((2, 3)), dp.ones((2, 3))]).shape
         (2, 3, 2)
     """
@@ -537,7 +526,6 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
     """Stack vectors as the columns of a matrix. For errors see :func:`concat`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.column_stack([dp.zeros(3), dp.ones(3)]).shape
         (3, 2)
     """
@@ -563,7 +551,6 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
         array([1, 2, 3])
     """
@@ -578,7 +565,6 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> [part.shape for part in dp.unstack(dp.ones((2, 3)))]
         [(3,), (3,)]
     """
@@ -605,7 +591,6 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
         ShapeError: the number of parts is not positive.
 
     Example:
-        >>> import dparray as dp
         >>> [part.shape for part in dp.array_split(dp.arange(5), 2)]
         [(3,), (2,)]
     """
@@ -639,7 +624,6 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
         ShapeError: the length is not divisible by the number of parts.
 
     Example:
-        >>> import dparray as dp
         >>> [part.shape for part in dp.split(dp.arange(6), 3)]
         [(2,), (2,), (2,)]
     """
@@ -661,7 +645,6 @@ def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
         ShapeError: ``x`` has fewer than two dimensions, or is not divisible.
 
     Example:
-        >>> import dparray as dp
         >>> len(dp.vsplit(dp.ones((4, 2)), 2))
         2
     """
@@ -675,7 +658,6 @@ def hsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
     """Split along the second axis, or the only axis of a vector; see :func:`split`.
 
     Example:
-        >>> import dparray as dp
         >>> len(dp.hsplit(dp.ones((4, 2)), 2))
         2
     """

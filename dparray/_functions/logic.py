@@ -48,7 +48,6 @@ def isposinf(x: Any, /) -> ndarray:
         DTypeError: ``x`` is complex, whose infinities have no sign.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isposinf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
         array([ True, False])
     """
@@ -63,7 +62,6 @@ def isneginf(x: Any, /) -> ndarray:
         DTypeError: ``x`` is complex, whose infinities have no sign.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isneginf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
         array([False,  True])
     """
@@ -75,7 +73,6 @@ def isreal(x: Any, /) -> ndarray:
     """Return whether the imaginary part is zero.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isreal(dp.asarray([1 + 0j, 1j])).asnumpy()
         array([ True, False])
     """
@@ -86,7 +83,6 @@ def iscomplex(x: Any, /) -> ndarray:
     """Return whether the imaginary part is not zero.
 
     Example:
-        >>> import dparray as dp
         >>> dp.iscomplex(dp.asarray([1 + 0j, 1j])).asnumpy()
         array([False,  True])
     """
@@ -121,7 +117,6 @@ def isclose(
         ShapeError: the shapes do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isclose(dp.asarray([1.0, 2.0]), 1.0).asnumpy()
         array([ True, False])
     """
@@ -162,7 +157,6 @@ def allclose(
         A 0-d Boolean array; ``bool(...)`` waits for the result.
 
     Example:
-        >>> import dparray as dp
         >>> bool(dp.allclose(dp.asarray([1.0, 2.0]), dp.asarray([1.0, 2.0 + 1e-9])))
         True
     """
@@ -178,7 +172,6 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.array_equal(dp.asarray([1, 2]), dp.asarray([1, 2]))
         True
     """
@@ -199,7 +192,6 @@ def array_equiv(x1: Any, x2: Any, /) -> bool:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.array_equiv(dp.asarray([1, 1]), dp.asarray(1))
         True
     """
@@ -219,7 +211,6 @@ def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
         tol: the tolerance for imaginary parts, in multiples of machine epsilon; absolute below 1.
 
     Example:
-        >>> import dparray as dp
         >>> dp.real_if_close(dp.asarray([1 + 1e-15j])).dtype
         dtype('float64')
     """

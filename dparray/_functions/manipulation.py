@@ -54,7 +54,6 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         ValueError: ``copy=False``, but a copy is needed.
 
     Example:
-        >>> import dparray as dp
         >>> dp.reshape(dp.arange(6), (2, -1)).shape
         (2, 3)
     """
@@ -134,7 +133,6 @@ def ravel(x: Any, /, order: str = "C") -> ndarray:
         ValueError: the order is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ravel(dp.ones((2, 2))).shape
         (4,)
     """
@@ -189,7 +187,6 @@ def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
         ShapeError: an axis is missing or occurs twice.
 
     Example:
-        >>> import dparray as dp
         >>> dp.permute_dims(dp.ones((2, 3, 4)), (2, 0, 1)).shape
         (4, 2, 3)
     """
@@ -210,7 +207,6 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     For errors see :func:`permute_dims`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.transpose(dp.ones((2, 3))).shape
         (3, 2)
     """
@@ -233,7 +229,6 @@ def matrix_transpose(x: Any, /) -> ndarray:
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.matrix_transpose(dp.ones((5, 2, 3))).shape
         (5, 3, 2)
     """
@@ -251,7 +246,6 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.swapaxes(dp.ones((2, 3, 4)), 0, 2).shape
         (4, 3, 2)
     """
@@ -271,7 +265,6 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
         ShapeError: ``source`` and ``destination`` differ in length.
 
     Example:
-        >>> import dparray as dp
         >>> dp.moveaxis(dp.ones((2, 3, 4)), 0, -1).shape
         (3, 4, 2)
     """
@@ -293,7 +286,6 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
         AxisError: an axis or position is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.rollaxis(dp.ones((2, 3, 4)), 2).shape
         (4, 2, 3)
     """
@@ -314,7 +306,6 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
         ShapeError: a given axis has another length.
 
     Example:
-        >>> import dparray as dp
         >>> dp.squeeze(dp.ones((1, 3, 1)), axis=0).shape
         (3, 1)
     """
@@ -337,7 +328,6 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
         AxisError: the axis is out of range for the result.
 
     Example:
-        >>> import dparray as dp
         >>> dp.expand_dims(dp.ones(3), axis=0).shape
         (1, 3)
     """
@@ -358,7 +348,6 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
         ShapeError: the shapes do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> dp.broadcast_shapes((3, 1), (4,))
         (3, 4)
     """
@@ -374,7 +363,6 @@ def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
         ShapeError: the shape of ``x`` does not broadcast to it.
 
     Example:
-        >>> import dparray as dp
         >>> dp.broadcast_to(dp.asarray([1, 2]), (2, 2)).asnumpy()
         array([[1, 2],
                [1, 2]])
@@ -395,7 +383,6 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
         ShapeError: the shapes do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> [x.shape for x in dp.broadcast_arrays(dp.ones((2, 1)), dp.ones(3))]
         [(2, 3), (2, 3)]
     """
@@ -424,7 +411,6 @@ def atleast_1d(*arrays: Any) -> Any:
     """Return views with at least one dimension: an array for one argument, else a list.
 
     Example:
-        >>> import dparray as dp
         >>> dp.atleast_1d(dp.asarray(3.0)).shape
         (1,)
     """
@@ -435,7 +421,6 @@ def atleast_2d(*arrays: Any) -> Any:
     """Return views with at least two dimensions: an array for one argument, else a list.
 
     Example:
-        >>> import dparray as dp
         >>> dp.atleast_2d(dp.ones(3)).shape
         (1, 3)
     """
@@ -450,7 +435,6 @@ def atleast_3d(*arrays: Any) -> Any:
     """Return views with at least three dimensions: an array for one argument, else a list.
 
     Example:
-        >>> import dparray as dp
         >>> dp.atleast_3d(dp.ones((2, 3))).shape
         (2, 3, 1)
     """
@@ -487,7 +471,6 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
         ShapeError: the axes are the same.
 
     Example:
-        >>> import dparray as dp
         >>> dp.diagonal(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([1, 4])
     """

@@ -65,7 +65,6 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         ExecutionPlacementError: ``out`` is on another queue.
 
     Example:
-        >>> import dparray as dp
         >>> dp.round(dp.asarray([0.5, 1.25]), 1).asnumpy()
         array([0.5, 1.2])
     """
@@ -118,7 +117,6 @@ def fix(x: Any, /) -> ndarray:
     """Round towards zero; NumPy's other name for :func:`trunc`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fix(dp.asarray([-1.6])).asnumpy()
         array([-1.])
     """
@@ -133,7 +131,6 @@ def fabs(x: Any, /) -> ndarray:
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fabs(dp.asarray([-2])).asnumpy()
         array([2.])
     """
@@ -148,7 +145,6 @@ def deg2rad(x: Any, /) -> ndarray:
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.deg2rad(180.0)) == dp.pi
         True
     """
@@ -163,7 +159,6 @@ def rad2deg(x: Any, /) -> ndarray:
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.rad2deg(dp.pi))
         180.0
     """
@@ -178,7 +173,6 @@ def sinc(x: Any, /) -> ndarray:
     """Return `sin(pi x) / (pi x)`, element-wise, and 1 at 0.
 
     Example:
-        >>> import dparray as dp
         >>> dp.sinc(dp.asarray([0.0, 0.5])).asnumpy()
         array([1.        , 0.63661977])
     """
@@ -198,7 +192,6 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> [part.tolist() for part in dp.divmod(dp.asarray([7, -7]), 2)]
         [[3, -4], [1, 1]]
     """
@@ -215,7 +208,6 @@ def fmod(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fmod(dp.asarray([7.0, -7.0]), 3.0).asnumpy()
         array([ 1., -1.])
     """
@@ -257,7 +249,6 @@ def fmax(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fmax(dp.asarray([1.0, dp.nan]), 0.0).asnumpy()
         array([1., 0.])
     """
@@ -272,7 +263,6 @@ def fmin(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fmin(dp.asarray([1.0, dp.nan]), 0.0).asnumpy()
         array([0., 0.])
     """
@@ -287,7 +277,6 @@ def float_power(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.float_power(dp.asarray([2]), -1).asnumpy()
         array([0.5])
     """
@@ -303,7 +292,6 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.logaddexp2(dp.asarray([0.0]), 0.0).asnumpy()
         array([1.])
     """
@@ -325,7 +313,6 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.heaviside(dp.asarray([-1.0, 0.0, 2.0]), 0.5).asnumpy()
         array([0. , 0.5, 1. ])
     """
@@ -345,7 +332,6 @@ def gcd(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.gcd(dp.asarray([12, 7]), dp.asarray([18, 21])).asnumpy()
         array([6, 7])
     """
@@ -370,7 +356,6 @@ def lcm(x1: Any, x2: Any, /) -> ndarray:
     """Return the least common multiple of integers; for errors see :func:`gcd`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.lcm(dp.asarray([4, 3]), dp.asarray([6, 5])).asnumpy()
         array([12, 15])
     """
@@ -395,7 +380,6 @@ def nan_to_num(
         neginf: the replacement for negative infinity.
 
     Example:
-        >>> import dparray as dp
         >>> dp.nan_to_num(dp.asarray([1.0, dp.nan])).asnumpy()
         array([1., 0.])
     """
@@ -428,7 +412,6 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> [part.tolist() for part in dp.frexp(dp.asarray([8.0, 0.75]))]
         [[0.5, 0.75], [4, 0]]
     """
@@ -468,7 +451,6 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.ldexp(dp.asarray([0.5, 0.75]), dp.asarray([4, 0])).asnumpy()
         array([8.  , 0.75])
     """
@@ -494,7 +476,6 @@ def spacing(x: Any, /) -> ndarray:
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> bool(dp.spacing(1.0) == dp.finfo("float64").eps)
         True
     """
@@ -511,7 +492,6 @@ def i0(x: Any, /) -> ndarray:
     """Return the modified Bessel function of the first kind, of order 0.
 
     Example:
-        >>> import dparray as dp
         >>> round(float(dp.i0(1.0)), 6)
         1.266066
     """
@@ -531,7 +511,6 @@ def modf(x: Any, /) -> tuple[ndarray, ndarray]:
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> [part.tolist() for part in dp.modf(dp.asarray([1.5, -2.25]))]
         [[0.5, -0.25], [1.0, -2.0]]
     """

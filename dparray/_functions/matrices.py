@@ -67,7 +67,6 @@ def eye(
     """Return a matrix with ones on diagonal ``k`` and zeros elsewhere; see :func:`empty`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.eye(2, dtype="int8").asnumpy()
         array([[1, 0],
                [0, 1]], dtype=int8)
@@ -96,7 +95,6 @@ def identity(n: int, dtype: DTypeLike | None = None, **place: Any) -> ndarray:
     """Return the identity matrix.
 
     Example:
-        >>> import dparray as dp
         >>> dp.identity(2, dtype="int8").asnumpy()
         array([[1, 0],
                [0, 1]], dtype=int8)
@@ -110,7 +108,6 @@ def tri(
     """Return a matrix with ones up to diagonal ``k`` and zeros above it.
 
     Example:
-        >>> import dparray as dp
         >>> dp.tri(2, dtype="int8").asnumpy()
         array([[1, 0],
                [1, 1]], dtype=int8)
@@ -122,7 +119,6 @@ def tril_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tupl
     """Return the indices of the elements of a matrix up to diagonal ``k``.
 
     Example:
-        >>> import dparray as dp
         >>> [at.tolist() for at in dp.tril_indices(2)]
         [[0, 1, 1], [0, 0, 1]]
     """
@@ -133,7 +129,6 @@ def triu_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tupl
     """Return the indices of the elements of a matrix from diagonal ``k`` on.
 
     Example:
-        >>> import dparray as dp
         >>> [at.tolist() for at in dp.triu_indices(2)]
         [[0, 0, 1], [0, 1, 1]]
     """
@@ -154,7 +149,6 @@ def tril_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
         ShapeError: ``x`` is not a matrix.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones((2, 2))
         >>> x[dp.tril_indices_from(x)].size
         3
@@ -172,7 +166,6 @@ def triu_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
         ShapeError: ``x`` is not a matrix.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones((2, 2))
         >>> x[dp.triu_indices_from(x, 1)].size
         1
@@ -188,7 +181,6 @@ def mask_indices(
     """Return the indices that a function such as :func:`triu` keeps of an ``n`` by ``n`` matrix.
 
     Example:
-        >>> import dparray as dp
         >>> rows, columns = dp.mask_indices(2, dp.triu)
         >>> rows.asnumpy(), columns.asnumpy()
         (array([0, 0, 1]), array([0, 1, 1]))
@@ -204,7 +196,6 @@ def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
         ShapeError: ``x`` has fewer than two dimensions, or lengths that differ.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones((2, 2))
         >>> x[dp.diag_indices_from(x)].size
         2
@@ -220,7 +211,6 @@ def diag_indices(n: int, ndim: int = 2, **place: Any) -> tuple[ndarray, ...]:
     """Return the indices of the diagonal of an array with ``n`` elements along each axis.
 
     Example:
-        >>> import dparray as dp
         >>> [at.tolist() for at in dp.diag_indices(2)]
         [[0, 1], [0, 1]]
     """
@@ -240,7 +230,6 @@ def diagflat(
     It has the placement of ``x`` unless another one is given.
 
     Example:
-        >>> import dparray as dp
         >>> dp.diagflat(dp.asarray([[1, 2]])).asnumpy()
         array([[1, 0],
                [0, 2]])
@@ -266,7 +255,6 @@ def vander(
         ShapeError: ``x`` is not a vector.
 
     Example:
-        >>> import dparray as dp
         >>> dp.vander(dp.asarray([2, 3])).asnumpy()
         array([[2, 1],
                [3, 1]])
@@ -318,7 +306,6 @@ def diag(
         ShapeError: ``x`` has neither one nor two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.diag(dp.asarray([1, 2])).asnumpy()
         array([[1, 0],
                [0, 2]])
@@ -369,7 +356,6 @@ def tril(x: Any, /, k: int = 0) -> ndarray:
         ShapeError: ``x`` has no dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.tril(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([[1, 0],
                [3, 4]])
@@ -387,7 +373,6 @@ def triu(x: Any, /, k: int = 0) -> ndarray:
         ShapeError: ``x`` has no dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.triu(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([[1, 2],
                [0, 4]])

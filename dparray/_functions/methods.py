@@ -28,7 +28,6 @@ def shares_memory(x1: ndarray, x2: ndarray, /) -> bool:
     """Return whether two arrays share an allocation, as views of one array do.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones(4)
         >>> dp.shares_memory(x, x[1:]), dp.shares_memory(x, x.copy())
         (True, False)

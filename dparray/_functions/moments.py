@@ -99,7 +99,6 @@ def mean(
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.mean(dp.asarray([1, 2, 6])))
         3.0
     """
@@ -157,7 +156,6 @@ def var(
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.var(dp.asarray([1.0, 2.0, 3.0]), correction=1))
         1.0
     """
@@ -242,7 +240,6 @@ def std(
     """Return the standard deviation over axes, `sqrt(var(x))`; see :func:`var`.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.std(dp.asarray([1.0, 3.0])))
         1.0
     """
@@ -278,7 +275,6 @@ def average(
         ShapeError: the weights have the wrong shape.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.average(dp.asarray([1.0, 5.0]), weights=dp.asarray([3.0, 1.0])))
         2.0
     """

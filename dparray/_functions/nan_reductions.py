@@ -68,7 +68,6 @@ _FOLD = """Compute :func:`{of}` with NaN treated as {value}.
     See :func:`{of}` for arguments, result and errors.
 
     Example:
-        >>> import dparray as dp
         >>> dp.{name}(dp.asarray([2.0, dp.nan, 3.0])).asnumpy()
         {result}
     """
@@ -142,7 +141,6 @@ _EXTREME = """Compute :func:`{of}` ignoring NaN; the result is NaN if all elemen
     See :func:`{of}` for arguments, result and errors.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.{name}(dp.asarray([1.0, dp.nan])))
         1.0
     """
@@ -189,7 +187,6 @@ _POSITION = """Compute :func:`{of}` ignoring NaN; the host waits to check that o
         ValueError: all elements are NaN.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.{name}(dp.asarray([dp.nan, 1.0])))
         1
     """
@@ -256,7 +253,6 @@ def nanmean(
     """Compute :func:`mean` of the elements that are not NaN.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.nanmean(dp.asarray([1.0, dp.nan, 3.0])))
         2.0
     """
@@ -284,7 +280,6 @@ def nanvar(
     """Compute :func:`var` of the elements that are not NaN.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.nanvar(dp.asarray([1.0, dp.nan, 3.0])))
         1.0
     """
@@ -335,7 +330,6 @@ def nanstd(
     """Compute :func:`std` of the elements that are not NaN.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.nanstd(dp.asarray([1.0, dp.nan, 3.0])))
         1.0
     """

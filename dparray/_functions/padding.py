@@ -119,7 +119,6 @@ def pad(
         ValueError: the mode is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> dp.pad(dp.asarray([1, 2]), (1, 2)).asnumpy()
         array([0, 1, 2, 0, 0])
     """

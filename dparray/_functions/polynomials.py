@@ -85,7 +85,6 @@ def polyval(p: Any, x: Any) -> Any:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.polyval([1, 0, 2], dp.asarray([1, 3])).asnumpy()
         array([ 3, 11])
     """
@@ -146,7 +145,6 @@ def polyfit(
         ShapeError: the vectors differ in length.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([0.0, 1.0, 2.0])
         >>> dp.round(dp.polyfit(x, 2 * x + 1, 1), 6).asnumpy()
         array([2., 1.])
@@ -206,7 +204,6 @@ def poly(x: Any) -> ndarray:
         ShapeError: ``x`` is neither a vector nor a square matrix.
 
     Example:
-        >>> import dparray as dp
         >>> dp.poly([1.0, 2.0]).asnumpy()
         array([ 1., -3.,  2.])
     """
@@ -232,7 +229,6 @@ def roots(p: Any) -> ndarray:
     """Return the roots: the eigenvalues of the companion matrix. The host waits for them.
 
     Example:
-        >>> import dparray as dp
         >>> dp.sort(dp.roots([1.0, -3.0, 2.0]).real).asnumpy()
         array([1., 2.])
     """
@@ -278,7 +274,6 @@ def polyadd(a1: Any, a2: Any) -> Any:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.polyadd([1, 2], [9, 5, 4]).asnumpy()
         array([9, 6, 6])
     """
@@ -289,7 +284,6 @@ def polysub(a1: Any, a2: Any) -> Any:
     """Return the difference of two polynomials; for errors see :func:`polyadd`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.polysub([1, 2], [9, 5, 4]).asnumpy()
         array([-9, -4, -2])
     """
@@ -300,7 +294,6 @@ def polymul(a1: Any, a2: Any) -> Any:
     """Return the product of two polynomials; for errors see :func:`polyadd`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.polymul([1, 2], [3, 4]).asnumpy()
         array([ 3, 10,  8])
     """
@@ -312,7 +305,6 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     """Return the quotient and the remainder of two polynomials; for errors see :func:`polyadd`.
 
     Example:
-        >>> import dparray as dp
         >>> [part.tolist() for part in dp.polydiv([3.0, 5.0, 2.0], [2.0, 1.0])]
         [[1.5, 1.75], [0.25]]
     """
@@ -343,7 +335,6 @@ def polyder(p: Any, m: int = 1) -> Any:
         ArgumentError: ``m`` is negative.
 
     Example:
-        >>> import dparray as dp
         >>> dp.polyder([1, 1, 1, 1]).asnumpy()
         array([3, 2, 1])
     """
@@ -368,7 +359,6 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         ArgumentError: ``m`` is negative, or there are not ``m`` constants.
 
     Example:
-        >>> import dparray as dp
         >>> dp.polyint([3.0, 2.0, 1.0]).asnumpy()
         array([1., 1., 1., 0.])
     """
@@ -398,7 +388,6 @@ class poly1d:
         variable: the name of the variable when it is printed.
 
     Example:
-        >>> import dparray as dp
         >>> p = dp.poly1d([1.0, -3.0, 2.0])
         >>> p(dp.asarray([1.0, 3.0])).asnumpy()
         array([0., 2.])

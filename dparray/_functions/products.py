@@ -204,7 +204,6 @@ def matmul(
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> dp.matmul(dp.asarray([[1, 2], [3, 4]]), dp.asarray([1, 1])).asnumpy()
         array([3, 7])
     """
@@ -351,7 +350,6 @@ def vecdot(
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.vecdot(dp.asarray([1, 2]), dp.asarray([3, 4])))
         11
     """
@@ -401,7 +399,6 @@ def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.dot(dp.asarray([1, 2]), dp.asarray([3, 4])))
         11
     """
@@ -448,7 +445,6 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.tensordot(dp.ones((2, 3)), dp.ones((3, 4)), axes=1).shape
         (2, 4)
     """
@@ -485,7 +481,6 @@ def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.outer(dp.asarray([1, 2]), dp.asarray([3, 4])).asnumpy()
         array([[3, 4],
                [6, 8]])
@@ -502,7 +497,6 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
         ShapeError: the last axes have different lengths.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.inner(dp.asarray([1, 2]), dp.asarray([3, 4])))
         11
     """
@@ -520,7 +514,6 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
         ShapeError: the sizes differ.
 
     Example:
-        >>> import dparray as dp
         >>> complex(dp.vdot(dp.asarray([1j]), dp.asarray([1j])))
         (1+0j)
     """
@@ -535,7 +528,6 @@ def kron(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.kron(dp.asarray([1, 10]), dp.asarray([1, 2])).asnumpy()
         array([ 1,  2, 10, 20])
     """
@@ -564,7 +556,6 @@ def trace(
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.trace(dp.asarray([[1, 2], [3, 4]])))
         5
     """
@@ -602,7 +593,6 @@ def cross(
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.cross(dp.asarray([1, 0, 0]), dp.asarray([0, 1, 0])).asnumpy()
         array([0, 0, 1])
     """
@@ -662,7 +652,6 @@ def matvec(
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> dp.matvec(dp.asarray([[1, 2], [3, 4]]), dp.asarray([1, 1])).asnumpy()
         array([3, 7])
     """
@@ -693,7 +682,6 @@ def vecmat(
     """Multiply conjugated vectors by matrices; for arguments and errors see :func:`matvec`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.vecmat(dp.asarray([1, 1]), dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([4, 6])
     """

@@ -500,7 +500,6 @@ def quantile(
         ValueError: a fraction is not between 0 and 1.
 
     Example:
-        >>> import dparray as dp
         >>> dp.quantile(dp.asarray([1.0, 2.0, 3.0]), [0.25, 0.5]).asnumpy()
         array([1.5, 2. ])
     """
@@ -523,7 +522,6 @@ def percentile(
     See :func:`quantile` for the other arguments and the errors.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.percentile(dp.asarray([1.0, 2.0, 3.0]), 50))
         2.0
     """
@@ -543,7 +541,6 @@ def median(
     imaginary part.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.median(dp.asarray([3.0, 1.0, 2.0])))
         2.0
     """
@@ -564,7 +561,6 @@ def nanquantile(
     """Compute :func:`quantile` of the elements that are not NaN.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.nanquantile(dp.asarray([1.0, dp.nan, 3.0]), 0.5))
         2.0
     """
@@ -585,7 +581,6 @@ def nanpercentile(
     """Compute :func:`percentile` of the elements that are not NaN.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.nanpercentile(dp.asarray([1.0, dp.nan, 3.0]), 50))
         2.0
     """
@@ -602,7 +597,6 @@ def nanmedian(
     """Compute :func:`median` of the elements that are not NaN.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.nanmedian(dp.asarray([1.0, dp.nan, 3.0])))
         2.0
     """

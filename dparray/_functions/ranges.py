@@ -58,7 +58,6 @@ def arange(
     A single value is the stop, with a start of 0. See :func:`empty` for placement and errors.
 
     Example:
-        >>> import dparray as dp
         >>> dp.arange(1, 7, 2).asnumpy()
         array([1, 3, 5])
     """
@@ -201,7 +200,6 @@ def linspace(
         DparrayError: any other error of :func:`empty`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linspace(0, 1, 5).asnumpy()
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
@@ -304,7 +302,6 @@ def meshgrid(
         ShapeError: one of them has more than one dimension.
 
     Example:
-        >>> import dparray as dp
         >>> x, y = dp.meshgrid(dp.asarray([1, 2]), dp.asarray([3, 4]))
         >>> y.asnumpy()
         array([[3, 3],
@@ -361,7 +358,6 @@ def logspace(
     ends, it determines the placement, or is copied to an explicit one.
 
     Example:
-        >>> import dparray as dp
         >>> dp.logspace(0, 2, 3).asnumpy()
         array([  1.,  10., 100.])
     """
@@ -400,7 +396,6 @@ def geomspace(
         ValueError: an end is 0.
 
     Example:
-        >>> import dparray as dp
         >>> dp.geomspace(1, 8, 4).asnumpy()
         array([1., 2., 4., 8.])
     """

@@ -42,7 +42,6 @@ def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.flip(dp.asarray([1, 2, 3])).asnumpy()
         array([3, 2, 1])
     """
@@ -57,7 +56,6 @@ def flipud(x: Any, /) -> ndarray:
     """Return a view with the order of rows reversed.
 
     Example:
-        >>> import dparray as dp
         >>> dp.flipud(dp.asarray([[1], [2]])).asnumpy()
         array([[2],
                [1]])
@@ -69,7 +67,6 @@ def fliplr(x: Any, /) -> ndarray:
     """Return a view with the order of columns reversed.
 
     Example:
-        >>> import dparray as dp
         >>> dp.fliplr(dp.asarray([[1, 2]])).asnumpy()
         array([[2, 1]])
     """
@@ -85,7 +82,6 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
         ShapeError: the axes are equal, or not two.
 
     Example:
-        >>> import dparray as dp
         >>> dp.rot90(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([[2, 4],
                [1, 3]])
@@ -122,7 +118,6 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
         ShapeError: there are more axes than shifts.
 
     Example:
-        >>> import dparray as dp
         >>> dp.roll(dp.arange(5), 2).asnumpy()
         array([3, 4, 0, 1, 2])
     """
@@ -194,7 +189,6 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         ShapeError: ``repeats`` does not match the axis, or is negative.
 
     Example:
-        >>> import dparray as dp
         >>> dp.repeat(dp.asarray([1, 2]), 2).asnumpy()
         array([1, 1, 2, 2])
     """
@@ -313,7 +307,6 @@ def tile(x: Any, /, reps: Any) -> ndarray:
         ShapeError: a number is negative or not an integer.
 
     Example:
-        >>> import dparray as dp
         >>> dp.tile(dp.asarray([1, 2]), 2).asnumpy()
         array([1, 2, 1, 2])
     """

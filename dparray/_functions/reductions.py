@@ -241,7 +241,6 @@ def sum(
         ShapeError: ``where`` does not broadcast to ``a``, or the result does not match ``out``.
 
     Example:
-        >>> import dparray as dp
         >>> dp.sum(dp.asarray([[1, 2], [3, 4]]), axis=0).asnumpy()
         array([4, 6])
     """
@@ -268,7 +267,6 @@ def prod(
     """Return the product of elements over axes; see :func:`sum`.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.prod(dp.asarray([2, 3, 4])))
         24
     """
@@ -307,7 +305,6 @@ def min(
         ShapeError: a reduced axis is empty, or ``where`` does not broadcast to ``a``.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.min(dp.asarray([3, 1, 2])))
         1
     """
@@ -329,7 +326,6 @@ def max(
     """Return the maximum over axes; NaN if an element is NaN. See :func:`min` for arguments.
 
     Example:
-        >>> import dparray as dp
         >>> dp.max(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([3, 5])
     """
@@ -347,7 +343,6 @@ def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
     """Return the range of values, `max - min`, over axes; see :func:`min` for arguments.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.ptp(dp.asarray([3, 1, 7])))
         6
     """
@@ -382,7 +377,6 @@ def argmin(
         ShapeError: the axis is empty.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.argmin(dp.asarray([3, 1, 2])))
         1
     """
@@ -399,7 +393,6 @@ def argmax(
     """Return the index of the first maximum; arguments and errors as in :func:`argmin`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.argmax(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([0, 1])
     """
@@ -468,7 +461,6 @@ def any(
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> bool(dp.any(dp.asarray([0, 3, 0])))
         True
     """
@@ -488,7 +480,6 @@ def all(
     """Return whether all elements over axes are nonzero; see :func:`any` for arguments.
 
     Example:
-        >>> import dparray as dp
         >>> bool(dp.all(dp.asarray([2, 3, 0])))
         False
     """
@@ -512,7 +503,6 @@ def count_nonzero(
         ExecutionPlacementError: ``out`` is on another queue.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.count_nonzero(dp.asarray([0, 3, 4])))
         2
     """
@@ -542,7 +532,6 @@ def logsumexp(
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> round(float(dp.logsumexp(dp.asarray([1000.0, 1000.0]))), 6)
         1000.693147
     """

@@ -50,7 +50,6 @@ def searchsorted(
         ShapeError: ``x1`` is not a vector, or ``sorter`` has another shape.
 
     Example:
-        >>> import dparray as dp
         >>> dp.searchsorted(dp.asarray([1, 3, 5]), dp.asarray([3, 6])).asnumpy()
         array([1, 3])
     """
@@ -107,7 +106,6 @@ def argwhere(x: Any, /) -> ndarray:
     """Return the indices of the nonzero elements, one row for each.
 
     Example:
-        >>> import dparray as dp
         >>> dp.argwhere(dp.asarray([[0, 1], [2, 0]])).asnumpy()
         array([[0, 1],
                [1, 0]])
@@ -122,7 +120,6 @@ def flatnonzero(x: Any, /) -> ndarray:
     """Return the indices of the nonzero elements in the flattened array.
 
     Example:
-        >>> import dparray as dp
         >>> dp.flatnonzero(dp.asarray([[0, 1], [2, 0]])).asnumpy()
         array([1, 2])
     """

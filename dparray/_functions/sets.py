@@ -174,7 +174,6 @@ def unique_values(x: Any, /) -> ndarray:
     The number of results depends on the values, so the host waits for them.
 
     Example:
-        >>> import dparray as dp
         >>> dp.unique_values(dp.asarray([3, 1, 3])).asnumpy()
         array([1, 3])
     """
@@ -194,7 +193,6 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
     """Return the sorted unique values of an array and their counts (``int64``).
 
     Example:
-        >>> import dparray as dp
         >>> dp.unique_counts(dp.asarray([3, 1, 3])).counts.asnumpy()
         array([1, 2])
     """
@@ -213,7 +211,6 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
     """Return the sorted unique values of an array, and for each element the index of its value.
 
     Example:
-        >>> import dparray as dp
         >>> dp.unique_inverse(dp.asarray([3, 1, 3])).inverse_indices.asnumpy()
         array([1, 0, 1])
     """
@@ -231,7 +228,6 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     """Return the sorted unique values, their first indices, the inverse indices and the counts.
 
     Example:
-        >>> import dparray as dp
         >>> dp.unique_all(dp.asarray([3, 1, 3])).indices.asnumpy()
         array([1, 0])
     """
@@ -270,7 +266,6 @@ def unique(
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> values, counts = dp.unique(dp.asarray([3, 1, 3]), return_counts=True)
         >>> counts.asnumpy()
         array([1, 2])
@@ -354,7 +349,6 @@ def isin(
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.isin(dp.asarray([1, 2, 3]), dp.asarray([2, 9])).asnumpy()
         array([False,  True, False])
     """
@@ -381,7 +375,6 @@ def union1d(x1: Any, x2: Any, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.union1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
         array([1, 2, 3])
     """
@@ -413,7 +406,6 @@ def intersect1d(
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.intersect1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
         array([2])
     """
@@ -441,7 +433,6 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.setdiff1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
         array([1])
     """
@@ -464,7 +455,6 @@ def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> dp.setxor1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
         array([1, 3])
     """

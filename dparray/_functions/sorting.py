@@ -213,7 +213,6 @@ def sort(
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> dp.sort(dp.asarray([3, 1, 2]), descending=True).asnumpy()
         array([3, 2, 1])
     """
@@ -265,7 +264,6 @@ def argsort(
     """Return the indices that sort an array along an axis, as ``int64``; see :func:`sort`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.argsort(dp.asarray([3, 1, 2])).asnumpy()
         array([1, 2, 0])
     """
@@ -348,7 +346,6 @@ def partition(
         IndexError: ``kth`` is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.partition(dp.asarray([5, 1, 4, 2]), 1)[1])
         2
     """
@@ -376,7 +373,6 @@ def argpartition(
     """Return the indices that :func:`partition` an array, as ``int64``, with the same errors.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.argpartition(dp.asarray([5, 1, 4, 2]), 1)[1])
         3
     """
@@ -424,7 +420,6 @@ class TopKResult(NamedTuple):
     """The largest or smallest elements, and their indices.
 
     Example:
-        >>> import dparray as dp
         >>> dp.top_k(dp.asarray([5, 1, 4]), 2).indices.asnumpy()
         array([0, 2])
     """
@@ -454,7 +449,6 @@ def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") 
         DTypeError: ``x`` is complex.
 
     Example:
-        >>> import dparray as dp
         >>> dp.top_k(dp.asarray([5, 1, 4, 2]), 2).values.asnumpy()
         array([5, 4])
     """
@@ -497,7 +491,6 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
         ShapeError: there are no keys, or their shapes differ.
 
     Example:
-        >>> import dparray as dp
         >>> first, second = dp.asarray([1, 1, 0]), dp.asarray([3, 2, 9])
         >>> dp.lexsort([second, first]).asnumpy()
         array([2, 1, 0])
@@ -542,7 +535,6 @@ def sort_complex(x: Any) -> ndarray:
     """Sort the elements by real part, then by imaginary part, and return them as complex numbers.
 
     Example:
-        >>> import dparray as dp
         >>> dp.sort_complex(dp.asarray([2 + 1j, 1 - 1j])).asnumpy()
         array([1.-1.j, 2.+1.j])
     """

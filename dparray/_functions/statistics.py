@@ -67,7 +67,6 @@ def cov(
         ShapeError: ``x`` has more than two dimensions, or the weights have the wrong shape.
 
     Example:
-        >>> import dparray as dp
         >>> dp.cov(dp.asarray([[1.0, 3.0], [2.0, 6.0]])).asnumpy()
         array([[2., 4.],
                [4., 8.]])
@@ -165,7 +164,6 @@ def corrcoef(
     ``bias`` and ``ddof`` are ignored.
 
     Example:
-        >>> import dparray as dp
         >>> dp.corrcoef(dp.asarray([[1.0, 3.0], [2.0, 6.0]])).asnumpy()
         array([[1., 1.],
                [1., 1.]])

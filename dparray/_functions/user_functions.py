@@ -481,7 +481,6 @@ def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
             results, a tuple with one for each.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.elementwise
         ... def clipped_line(x, slope):
         ...     y = slope * x + 1
@@ -666,7 +665,6 @@ def reduction(
             mapped value.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.reduction(identity=0.0, map=lambda x, y: (x - y) ** 2)
         ... def squared_distance(a, b):
         ...     return a + b

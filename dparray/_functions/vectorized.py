@@ -57,7 +57,6 @@ def vectorize(
         KernelArgumentError: a kernel cannot be compiled from ``pyfunc``.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.vectorize
         ... def step(x, at):
         ...     return 1.0 if x > at else 0.0

@@ -30,7 +30,6 @@ def hanning(m: int, **place: Any) -> ndarray:
     """Return the Hann window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.hanning(3).asnumpy()
         array([0., 1., 0.])
     """
@@ -41,7 +40,6 @@ def hamming(m: int, **place: Any) -> ndarray:
     """Return the Hamming window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.hamming(3).asnumpy()
         array([0.08, 1.  , 0.08])
     """
@@ -52,7 +50,6 @@ def blackman(m: int, **place: Any) -> ndarray:
     """Return the Blackman window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
-        >>> import dparray as dp
         >>> round(float(dp.blackman(3)[1]), 6)
         1.0
     """
@@ -63,7 +60,6 @@ def bartlett(m: int, **place: Any) -> ndarray:
     """Return the Bartlett window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.bartlett(3).asnumpy()
         array([0., 1., 0.])
     """
@@ -74,7 +70,6 @@ def kaiser(m: int, beta: float, **place: Any) -> ndarray:
     """Return the Kaiser window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
-        >>> import dparray as dp
         >>> round(float(dp.kaiser(3, 5.0)[1]), 6)
         1.0
     """

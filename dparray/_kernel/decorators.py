@@ -76,7 +76,6 @@ def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
         KernelArgumentError: there is no work-item parameter, or an option is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel(range=lambda x: dp.Range.like(x))
         ... def double(item, x):
         ...     i = item.get_id(0)
@@ -132,7 +131,6 @@ def device_func(function: Any = None, **options: Any) -> Any:
         options: ``debug`` and ``inline_threshold``.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.device_func
         ... def square(value):
         ...     return value * value

@@ -102,7 +102,6 @@ class KernelFunction:
         options: ``debug`` and ``inline_threshold``, if given.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def double(item, x):
         ...     i = item.get_id(0)
@@ -666,7 +665,6 @@ class KernelFunction:
                 device.
 
         Example:
-            >>> import dparray as dp
             >>> @dp.kernel
             ... def copy(item, x, y):
             ...     i = item.get_global_id(0)

@@ -230,7 +230,7 @@ class Profile:
         """Write a trace that Perfetto (ui.perfetto.dev) and ``chrome://tracing`` open.
 
         Example:
-            >>> import dparray as dp, tempfile, pathlib
+            >>> import pathlib, tempfile
             >>> with dp.profile() as p:
             ...     y = (dp.ones(100_000) + 1).asnumpy()
             >>> with tempfile.TemporaryDirectory() as folder:
@@ -339,7 +339,6 @@ def profile() -> Profile:
         ``p.to_chrome_trace(path)``.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.linspace(0, 1, 1_000_000)
         >>> dp.synchronize(dp.eval(x))
         >>> with dp.profile() as p:

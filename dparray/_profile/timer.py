@@ -36,7 +36,6 @@ class timer:
             (``dp.config.background_compile``). ``None`` if the queue does not collect times.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones(1_000_000)
         >>> with dp.config.override(background_compile=False), dp.timer(x) as t:
         ...     y = dp.sin(x) * 2

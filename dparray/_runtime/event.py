@@ -48,7 +48,6 @@ class Event:
             (:mod:`dparray._runtime.deferred_launch`).
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def fill(item, x, value):
         ...     x[item.get_id(0)] = value
@@ -158,7 +157,6 @@ class Event:
             KernelArgumentError: ``callback`` is not callable.
 
         Example:
-            >>> import dparray as dp
             >>> x = dp.ones(100_000) + 1
             >>> x.event.then(lambda: float(x[0])).result()
             2.0

@@ -235,7 +235,6 @@ class PolicyStep:
             cannot be computed there.
 
     Example:
-        >>> import dparray as dp
         >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.asarray([1.0, 2.0], device=parts[0])
         >>> y = dp.asarray([3.0, 4.0], device=parts[1])

@@ -59,7 +59,6 @@ class PlacementControl:
         DeviceError: the device is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> a = dp.asarray([1.0, 2.0], device=dp.Device("cpu").new_queue())
         >>> b = dp.asarray([3.0, 4.0], device=dp.Device("cpu").new_queue())
         >>> with dp.placement("fastest"):
@@ -104,7 +103,6 @@ class PlacementControl:
         :func:`dparray.profile`.
 
         Example:
-            >>> import dparray as dp
             >>> isinstance(dp.placement.trace(), list)
             True
         """
@@ -114,7 +112,6 @@ class PlacementControl:
         """Clear the records of :meth:`trace`.
 
         Example:
-            >>> import dparray as dp
             >>> dp.placement.forget()
             >>> dp.placement.trace()
             []

@@ -52,7 +52,6 @@ class SimulatedDevice:
         ArgumentError: a rate or aspect is unknown, or a number is not positive.
 
     Example:
-        >>> import dparray as dp
         >>> cpu = dp.testing.SimulatedDevice("cpu", speeds=1.0)
         >>> gpu = dp.testing.SimulatedDevice("gpu", speeds=20.0, bandwidths=12e9)
         >>> x = dp.ones((1000, 1000), dtype="float32", device=cpu)
@@ -133,7 +132,6 @@ class SimulatedDevice:
             after: the number of steps that it computes before.
 
         Example:
-            >>> import dparray as dp
             >>> dp.testing.SimulatedDevice("gpu").vanish()
         """
         self._steps_left = after

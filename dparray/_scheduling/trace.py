@@ -93,7 +93,6 @@ class PlacedExpression:
         ready: for each device how many kernels are compiled, and how many the plan could use there.
 
     Example:
-        >>> import dparray as dp
         >>> gpu = dp.testing.SimulatedDevice("gpu", speeds=50.0)
         >>> x = dp.ones((500, 500), dtype="float32", device=gpu)
         >>> with dp.placement("fastest", devices=["cpu", gpu]):

@@ -68,7 +68,6 @@ def kmeans_assign(points: ndarray, centroids: ndarray, /) -> ndarray:
         DTypeError: the dtypes differ or are not floating-point.
 
     Example:
-        >>> import dparray as dp
         >>> points = dp.asarray([[0.0, 0.0], [9.0, 8.0], [1.0, 0.0]], dtype="float32")
         >>> centroids = dp.asarray([[0.0, 1.0], [8.0, 8.0]], dtype="float32")
         >>> dp.algorithms.kmeans_assign(points, centroids).asnumpy()
@@ -117,7 +116,6 @@ def kmeans_update(
         ValueError: ``steps`` is negative or not finite.
 
     Example:
-        >>> import dparray as dp
         >>> points = dp.asarray([[0.0, 0.0], [9.0, 8.0], [1.0, 0.0]], dtype="float32")
         >>> labels = dp.asarray([0, 1, 0], dtype="int32")
         >>> centroids = dp.zeros((2, 2), dtype="float32")

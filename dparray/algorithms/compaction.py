@@ -30,7 +30,6 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
     Placement: runs on the common queue; the result has the coerced USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms import compact
         >>> x = dp.asarray([3, 1, 4, 1, 5])
         >>> dp.asnumpy(compact(x, x > 2))

@@ -63,7 +63,6 @@ def count_in_bins(
     Placement: runs on the queue of ``x``; the results have its USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms.histograms import count_in_bins
         >>> counts, edges = count_in_bins(dp.asarray([1.0, 2.0, 2.5, 4.0]), bins=3, range=(1, 4))
         >>> dp.asnumpy(counts)
@@ -150,7 +149,6 @@ def count_integers(x: ndarray, minlength: int = 0) -> ndarray:
     Placement: runs on the queue of ``x``; the result has its USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms.histograms import count_integers
         >>> dp.asnumpy(count_integers(dp.asarray([0, 3, 3, 1])))
         array([1, 1, 0, 2])

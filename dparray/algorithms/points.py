@@ -54,7 +54,6 @@ def pairwise_distance(x: ndarray, y: ndarray, /, *, squared: bool = False) -> nd
         DTypeError: the dtypes differ or are not floating-point.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([[0.0, 0.0], [3.0, 0.0]], dtype="float32")
         >>> y = dp.asarray([[0.0, 4.0]], dtype="float32")
         >>> dp.algorithms.pairwise_distance(x, y).asnumpy()

@@ -63,7 +63,6 @@ def philox_bits(
     Placement: a creation function: runs on the given queue, or on that of the default device.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms import philox_bits
         >>> [hex(word) for word in dp.asnumpy(philox_bits(2, seed=0)).tolist()]
         ['0x6627e8d5', '0xe169c58d']

@@ -57,7 +57,6 @@ def reduce(
         DTypeError: ``x`` is complex or float16.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([[1.0, 2.0], [3.0, 5.0]], dtype="float32")
         >>> dp.algorithms.reduce(x, axis=0).asnumpy()
         array([4., 7.], dtype=float32)

@@ -43,7 +43,6 @@ def inclusive_scan(x: ndarray, op: str = "add", *, dtype: Any = None) -> ndarray
     Placement: runs on the queue of ``x``; the result has its USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms import inclusive_scan
         >>> dp.asnumpy(inclusive_scan(dp.asarray([3, 1, 4, 1])))
         array([3, 4, 8, 9])
@@ -71,7 +70,6 @@ def exclusive_scan(
     Placement: runs on the queue of ``x``; the result has its USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms import exclusive_scan
         >>> dp.asnumpy(exclusive_scan(dp.asarray([3, 1, 4, 1])))
         array([0, 3, 4, 8])

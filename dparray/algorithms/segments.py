@@ -77,7 +77,6 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
     Placement: runs on the common queue; the result has the coerced USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms import segmented_reduce
         >>> x, offsets = dp.asarray([1, 2, 3, 4]), dp.asarray([0, 1, 1, 4])
         >>> dp.asnumpy(segmented_reduce(x, offsets))
@@ -133,7 +132,6 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
     Placement: runs on the common queue; the result has the coerced USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms import csr_matvec
         >>> data, indices = dp.asarray([1.0, 2.0, 3.0]), dp.asarray([0, 2, 1])
         >>> offsets, x = dp.asarray([0, 2, 3]), dp.asarray([1.0, 2.0, 3.0])

@@ -62,7 +62,6 @@ def sort_by_key(
     Placement: runs on the common queue; the results have the coerced USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms import sort_by_key
         >>> keys, values = sort_by_key(dp.asarray([2, 1, 2, 0]), dp.asarray([10, 11, 12, 13]))
         >>> dp.asnumpy(values)
@@ -96,7 +95,6 @@ def stable_argsort(keys: ndarray, *, descending: bool = False) -> ndarray:
     Placement: runs on the queue of ``keys``; the result has its USM type.
 
     Example:
-        >>> import dparray as dp
         >>> from dparray.algorithms import stable_argsort
         >>> dp.asnumpy(stable_argsort(dp.asarray([2, 1, 2, 0])))
         array([3, 1, 0, 2])

@@ -62,7 +62,6 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
         KernelRangeError: the neighborhood does not fit in the device's local memory.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([[0, 0, 0], [0, 16, 0], [0, 0, 0]], dtype="float32")
         >>> weights = dp.asarray([0.25, 0.5, 0.25], dtype="float32")
         >>> dp.algorithms.convolve_separable(x, weights).asnumpy()
@@ -134,7 +133,6 @@ def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -
         KernelRangeError: the window does not fit in the device's local memory.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.asarray([0, 0, 1, 0, 0], dtype="float32")
         >>> weights = dp.asarray([1, 2, 3], dtype="float32")
         >>> dp.algorithms.convolve_dense(x, weights).asnumpy()

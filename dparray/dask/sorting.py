@@ -69,7 +69,6 @@ def sort(x: Any) -> Any:
 
     Example:
         >>> import dask.array
-        >>> import dparray as dp
         >>> import dparray.dask
         >>> x = dask.array.from_array(dp.asarray([3, 1, 2, 0]), chunks=2, asarray=False)
         >>> dparray.dask.sort(x).compute(scheduler="synchronous").tolist()

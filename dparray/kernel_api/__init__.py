@@ -87,7 +87,6 @@ class MemoryOrder(enum.IntEnum):
     """How an atomic operation or a fence orders the reads and writes around it.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     dp.AtomicRef(out, 0, dp.MemoryOrder.ACQ_REL).fetch_add(1)
@@ -109,7 +108,6 @@ class MemoryScope(enum.IntEnum):
     """The work-items for which an atomic operation, a fence or a barrier is ordered.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     dp.AtomicRef(out, 0, memory_scope=dp.MemoryScope.DEVICE).fetch_add(1)
@@ -130,7 +128,6 @@ class AddressSpace(enum.IntEnum):
     """The memory that holds an array.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     dp.AtomicRef(out, 0, address_space=dp.AddressSpace.GLOBAL).fetch_add(1)
@@ -159,7 +156,6 @@ class PrivateArray:
         fill_zeros: whether the elements start as zero; otherwise they are undefined.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out, radius: dp.constexpr):
         ...     window = dp.PrivateArray(2 * radius + 1, dp.int64, fill_zeros=True)
@@ -186,7 +182,6 @@ class LocalArray:
         dtype: the dtype of the elements.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def reverse_groups(item, x):
         ...     local, k = dp.LocalArray(3, dp.int32), item.get_local_id(0)
@@ -218,7 +213,6 @@ class AtomicRef:
         address_space: the memory of the array; inferred by default.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def count(item, x, total):
         ...     if x[item.get_id(0)] > 2:
@@ -317,7 +311,6 @@ def group_barrier(
         fence_scope: the work-items to which the earlier writes are visible.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     dp.group_barrier(item.get_group())
@@ -341,7 +334,6 @@ def printf(format: str, *values: Any) -> None:
         values: one number for each conversion; Booleans count as integers.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def show(item, x):
         ...     if x[0] > 1:
@@ -355,7 +347,6 @@ def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:
     """Order the reads and writes of the work-item before and after the fence, within a scope.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     dp.atomic_fence(dp.MemoryOrder.ACQ_REL, dp.MemoryScope.DEVICE)
@@ -418,7 +409,6 @@ class Range(tuple[int, ...]):
         KernelRangeError: a size is negative or not an integer, or there are more than three.
 
     Example:
-        >>> import dparray as dp
         >>> dp.Range(4, 5).size()
         20
     """
@@ -496,7 +486,6 @@ class NdRange:
             local size does not divide the global one.
 
     Example:
-        >>> import dparray as dp
         >>> dp.NdRange((64, 32), (8, 8)).local_range
         Range(8, 8)
     """
@@ -568,7 +557,6 @@ class LocalAccessor:
 
     Example:
         >>> import numpy as np
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def reverse_groups(item, x, local):
         ...     i = item.get_local_id(0)

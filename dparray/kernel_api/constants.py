@@ -18,7 +18,6 @@ class constexpr:
     ``None``, dtype or a tuple of these. SYCL calls these specialization constants.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def power(item, x, times: dp.constexpr):
         ...     value = x[item.get_id(0)]

@@ -48,7 +48,6 @@ def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
         A scalar of the type of ``value``; integers wrap around on overflow.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def sum_of_groups(item, x, sums):
         ...     total = dp.group_reduce(item.get_group(), x[item.get_global_id(0)])
@@ -77,7 +76,6 @@ def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
         A scalar of the type of ``value``.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def first_of_group(item, x, out):
         ...     i = item.get_global_id(0)
@@ -106,7 +104,6 @@ def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
         A scalar of the type of ``value``; integers wrap around on overflow.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def running_sums(item, x, out):
         ...     i = item.get_global_id(0)
@@ -138,7 +135,6 @@ def exclusive_scan_over_group(
         A scalar of the type of ``value``; integers wrap around on overflow.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def starts(item, lengths, out):
         ...     i = item.get_global_id(0)
@@ -161,7 +157,6 @@ def any_of_group(group: Any, predicate: Any) -> Any:
         predicate: a Boolean or a number; nonzero is true.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def has_negative(item, x, out):
         ...     i = item.get_global_id(0)
@@ -180,7 +175,6 @@ def all_of_group(group: Any, predicate: Any) -> Any:
     See :func:`any_of_group`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def all_positive(item, x, out):
         ...     i = item.get_global_id(0)
@@ -197,7 +191,6 @@ def none_of_group(group: Any, predicate: Any) -> Any:
     """Return whether the predicate holds for no work-item; see :func:`any_of_group`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def none_negative(item, x, out):
         ...     i = item.get_global_id(0)
@@ -225,7 +218,6 @@ def select_from_group(group: Any, value: Any, remote_local_id: Any) -> Any:
         A scalar of the type of ``value``.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def reverse(item, x, out):
         ...     part, i = item.get_sub_group(), item.get_global_id(0)
@@ -245,7 +237,6 @@ def shift_group_left(group: Any, value: Any, delta: Any = 1) -> Any:
     The last work-items get their own value; see :func:`select_from_group`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def steps(item, x, out):
         ...     i = item.get_global_id(0)
@@ -264,7 +255,6 @@ def shift_group_right(group: Any, value: Any, delta: Any = 1) -> Any:
     The first work-items get their own value; see :func:`select_from_group`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def steps(item, x, out):
         ...     i = item.get_global_id(0)
@@ -283,7 +273,6 @@ def permute_group_by_xor(group: Any, value: Any, mask: Any) -> Any:
     If there is no such work-item, return the caller's own value; see :func:`select_from_group`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def pairs(item, x, out):
         ...     i = item.get_global_id(0)
@@ -300,7 +289,6 @@ def reduce_over_group(group: Any, value: Any, operation: str = "add") -> Any:
     """Call :func:`group_reduce` under its SYCL name.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def largest_of_groups(item, x, out):
         ...     i = item.get_global_id(0)
@@ -317,7 +305,6 @@ def inclusive_scan_over_group(group: Any, value: Any, operation: str = "add") ->
     """Call :func:`group_inclusive_scan` under its SYCL name.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def largest_so_far(item, x, out):
         ...     i = item.get_global_id(0)

@@ -16,7 +16,6 @@ class Item:
     """A work-item of a launch over a :class:`Range`: the first argument of its kernel.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     out[item.get_id(0)] = item.get_range(0)
@@ -55,7 +54,6 @@ class NdItem:
     """A work-item of a launch over an :class:`NdRange`: the first argument of its kernel.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     out[item.get_global_id(0)] = item.get_local_id(0)
@@ -118,7 +116,6 @@ class Group:
     """The work-group of a work-item, returned by :meth:`NdItem.get_group`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     out[item.get_global_id(0)] = item.get_group().get_group_id(0)
@@ -175,7 +172,6 @@ class SubGroup:
     values directly (:func:`select_from_group`, :func:`shift_group_left`).
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     part = item.get_sub_group()

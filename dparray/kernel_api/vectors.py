@@ -49,7 +49,6 @@ class vec:
         elements: 2, 3, 4, 8 or 16 integers, floats or Booleans.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def lengths(item, points, out):
         ...     i = item.get_id(0)
@@ -107,7 +106,6 @@ def vec_load(array: Any, index: Any, width: int) -> vec:
         width: 2, 3, 4, 8 or 16, a constant.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def scale(item, x, factor):
         ...     i = 4 * item.get_id(0)
@@ -129,7 +127,6 @@ def vec_store(array: Any, index: Any, vector: vec) -> None:
         vector: the vector to write.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def place(item, out):
         ...     dp.vec_store(out, 2 * item.get_id(0), dp.vec(1, 2))
@@ -150,7 +147,6 @@ def vec_full(width: int, value: Any, dtype: Any) -> vec:
         dtype: the dtype of the elements.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def sum_rows(item, x, out):
         ...     total = dp.vec_full(4, 0, dp.float64)
@@ -173,7 +169,6 @@ def vec_where(condition: vec, a: Any, b: Any) -> vec:
         a, b: vectors of the same width, or numbers; at least one must be a vector.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def clip(item, x):
         ...     v = dp.vec_load(x, 0, 4)

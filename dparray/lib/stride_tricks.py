@@ -44,7 +44,6 @@ def sliding_window_view(
         ShapeError: there are not as many extents as axes, or a window does not fit.
 
     Example:
-        >>> import dparray as dp
         >>> dp.lib.stride_tricks.sliding_window_view(dp.arange(5), 3).asnumpy()
         array([[0, 1, 2],
                [1, 2, 3],
@@ -97,7 +96,6 @@ def as_strided(
         ShapeError: the view would leave the memory of ``x``, which NumPy does not check.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.arange(4, dtype="int64")
         >>> dp.lib.stride_tricks.as_strided(x, (2, 3), (8, 8)).asnumpy()
         array([[0, 1, 2],

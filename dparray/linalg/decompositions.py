@@ -34,7 +34,6 @@ class EigResult(NamedTuple):
     """Eigenvalues and eigenvectors of general matrices.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.eig(dp.eye(2)).eigenvalues.shape
         (2,)
     """
@@ -47,7 +46,6 @@ class EighResult(NamedTuple):
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.eigh(dp.eye(2)).eigenvectors.shape
         (2, 2)
     """
@@ -60,7 +58,6 @@ class QRResult(NamedTuple):
     """An orthonormal and a triangular factor.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.qr(dp.eye(2)).R.shape
         (2, 2)
     """
@@ -73,7 +70,6 @@ class SVDResult(NamedTuple):
     """Left singular vectors, singular values, conjugated right singular vectors as rows.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.svd(dp.eye(2)).S.shape
         (2,)
     """
@@ -95,7 +91,6 @@ def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
         ShapeError: the matrices are not square.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.cholesky(dp.asarray([[4.0, 0.0], [0.0, 9.0]])).asnumpy()
         array([[2., 0.],
                [0., 3.]])
@@ -116,7 +111,6 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> q, r = dp.linalg.qr(dp.ones((3, 2)))
         >>> q.shape, r.shape
         ((3, 2), (2, 2))
@@ -144,7 +138,6 @@ def svd(
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.svd(dp.asarray([[3.0, 0.0], [0.0, 4.0]])).S.asnumpy()
         array([4., 3.])
     """
@@ -177,7 +170,6 @@ def svdvals(x: Any, /) -> ndarray:
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.svdvals(dp.asarray([[3.0, 0.0], [0.0, 4.0]])).asnumpy()
         array([4., 3.])
     """
@@ -196,7 +188,6 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
         ShapeError: the matrices are not square.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.eigh(dp.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.asnumpy()
         array([1., 2.])
     """
@@ -209,7 +200,6 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
     :func:`eigh`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.eigvalsh(dp.asarray([[2.0, 0.0], [0.0, 1.0]])).asnumpy()
         array([1., 2.])
     """
@@ -228,7 +218,6 @@ def eig(x: Any, /) -> EigResult:
         ShapeError: the matrices are not square.
 
     Example:
-        >>> import dparray as dp
         >>> found = dp.linalg.eig(dp.asarray([[2.0, 1.0], [0.0, 1.0]]))
         >>> dp.sort(dp.real(found.eigenvalues)).asnumpy()
         array([1., 2.])
@@ -241,7 +230,6 @@ def eigvals(x: Any, /) -> ndarray:
     """Return the eigenvalues of square matrices; for errors see :func:`eig`.
 
     Example:
-        >>> import dparray as dp
         >>> dp.sort(dp.real(dp.linalg.eigvals(dp.asarray([[2.0, 1.0], [0.0, 1.0]])))).asnumpy()
         array([1., 2.])
     """

@@ -42,7 +42,6 @@ def expm(x: Any, /) -> ndarray:
         ShapeError: the matrices are not square.
 
     Example:
-        >>> import dparray as dp
         >>> turned = dp.linalg.expm(dp.asarray([[0.0, dp.pi / 2], [-dp.pi / 2, 0.0]]))
         >>> turned.asnumpy().round(6).tolist()
         [[0.0, 1.0], [-1.0, 0.0]]

@@ -46,7 +46,6 @@ def lu(
         ValueError: an element is no finite number, and ``check_finite``.
 
     Example:
-        >>> import dparray as dp
         >>> p, l, u = dp.linalg.lu(dp.asarray([[0.0, 2.0], [4.0, 6.0]]))
         >>> (p @ l @ u).tolist()
         [[0.0, 2.0], [4.0, 6.0]]
@@ -81,7 +80,6 @@ def lu_factor(
         ValueError: an element is no finite number, and ``check_finite``.
 
     Example:
-        >>> import dparray as dp
         >>> factors, rows = dp.linalg.lu_factor(dp.asarray([[0.0, 2.0], [4.0, 6.0]]))
         >>> factors.tolist(), rows.tolist()
         ([[4.0, 6.0], [0.0, 2.0]], [1, 1])
@@ -120,7 +118,6 @@ def lu_solve(
         ValueError: an element is no finite number, and ``check_finite``.
 
     Example:
-        >>> import dparray as dp
         >>> factors = dp.linalg.lu_factor(dp.asarray([[0.0, 2.0], [4.0, 6.0]]))
         >>> dp.linalg.lu_solve(factors, dp.asarray([2.0, 10.0])).tolist()
         [1.0, 1.0]

@@ -46,7 +46,6 @@ def matrix_rank(
         rtol: singular values up to `rtol` times the largest count as zero.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.linalg.matrix_rank(dp.ones((3, 3))))
         1
     """
@@ -86,7 +85,6 @@ def cond(x: Any, p: Any = None) -> ndarray:
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.linalg.cond(dp.asarray([[4.0, 0.0], [0.0, 2.0]])))
         2.0
     """
@@ -162,7 +160,6 @@ def vector_norm(
         AxisError: an axis is out of range.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.linalg.vector_norm(dp.asarray([3.0, 4.0])))
         5.0
     """
@@ -202,7 +199,6 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
         ValueError: the norm is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.linalg.matrix_norm(dp.asarray([[3.0, 0.0], [0.0, 4.0]])))
         5.0
     """
@@ -252,7 +248,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
         ValueError: the norm is unknown.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.linalg.norm(dp.asarray([[3.0, 0.0], [0.0, 4.0]])))
         5.0
     """

@@ -44,7 +44,6 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
         ShapeError: the extent along ``axis`` is not 3, or the shapes do not broadcast.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.cross(dp.asarray([1, 0, 0]), dp.asarray([0, 1, 0])).asnumpy()
         array([0, 0, 1])
     """
@@ -66,7 +65,6 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
         ShapeError: one of them is not a vector.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.outer(dp.asarray([1, 2]), dp.asarray([3, 4])).asnumpy()
         array([[3, 4],
                [6, 8]])
@@ -87,7 +85,6 @@ def matrix_power(x: Any, n: int, /) -> ndarray:
         ShapeError: the matrices are not square.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.matrix_power(dp.asarray([[1, 1], [0, 1]]), 3).asnumpy()
         array([[1, 3],
                [0, 1]])
@@ -126,7 +123,6 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.multi_dot([dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4)]).shape
         (2,)
     """
@@ -192,7 +188,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.diagonal(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([1, 4])
     """
@@ -208,7 +203,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> int(dp.linalg.trace(dp.asarray([[1, 2], [3, 4]])))
         5
     """

@@ -47,7 +47,6 @@ class SlogdetResult(NamedTuple):
     """Sign and logarithm of the absolute value of determinants.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.slogdet(dp.eye(2)).logabsdet.shape
         ()
     """
@@ -63,7 +62,6 @@ def det(x: Any, /) -> ndarray:
         ShapeError: the matrices are not square.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.linalg.det(dp.asarray([[2.0, 0.0], [0.0, 3.0]])))
         6.0
     """
@@ -78,7 +76,6 @@ def slogdet(x: Any, /) -> SlogdetResult:
         ShapeError: the matrices are not square.
 
     Example:
-        >>> import dparray as dp
         >>> float(dp.linalg.slogdet(dp.eye(2)).sign)
         1.0
     """
@@ -94,7 +91,6 @@ def inv(x: Any, /) -> ndarray:
         ShapeError: the matrices are not square.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.inv(dp.asarray([[2.0, 0.0], [0.0, 4.0]])).asnumpy()
         array([[0.5 , 0.  ],
                [0.  , 0.25]])
@@ -117,7 +113,6 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.solve(dp.asarray([[2.0, 0.0], [0.0, 4.0]]), dp.asarray([2.0, 2.0])).asnumpy()
         array([1. , 0.5])
     """
@@ -145,7 +140,6 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> a = dp.asarray([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
         >>> dp.linalg.lstsq(a, dp.asarray([1.0, 2.0, 3.0]))[0].asnumpy()
         array([1., 2.])
@@ -172,7 +166,6 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.pinv(dp.asarray([[2.0, 0.0], [0.0, 4.0]])).asnumpy()
         array([[0.5 , 0.  ],
                [0.  , 0.25]])
@@ -209,7 +202,6 @@ def tensorinv(x: Any, ind: int = 2) -> ndarray:
         ShapeError: the first ``ind`` axes have not as many elements as the others.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.tensorinv(dp.eye(4).reshape(2, 2, 4), ind=2).shape
         (4, 2, 2)
     """
@@ -236,7 +228,6 @@ def tensorsolve(x1: Any, x2: Any, axes: Sequence[int] | None = None) -> ndarray:
         ShapeError: the shapes do not match.
 
     Example:
-        >>> import dparray as dp
         >>> dp.linalg.tensorsolve(dp.eye(4).reshape(2, 2, 4), dp.ones((2, 2))).shape
         (4,)
     """

@@ -60,7 +60,6 @@ def solve_triangular(
         ValueError: an element is infinite or NaN, and ``check_finite``.
 
     Example:
-        >>> import dparray as dp
         >>> lower = dp.asarray([[2.0, 0.0], [1.0, 4.0]])
         >>> dp.linalg.solve_triangular(lower, dp.asarray([2.0, 9.0]), lower=True).tolist()
         [1.0, 2.0]
@@ -146,7 +145,6 @@ def cho_factor(
         ValueError: an element is infinite or NaN, and ``check_finite``.
 
     Example:
-        >>> import dparray as dp
         >>> a = dp.asarray([[4.0, 2.0], [2.0, 5.0]])
         >>> dp.linalg.cho_factor(a, lower=True)[0].tolist()
         [[2.0, 0.0], [1.0, 2.0]]
@@ -184,7 +182,6 @@ def cho_solve(
         ValueError: an element is infinite or NaN, and ``check_finite``.
 
     Example:
-        >>> import dparray as dp
         >>> factor = dp.linalg.cho_factor(dp.asarray([[4.0, 2.0], [2.0, 5.0]]))
         >>> dp.linalg.cho_solve(factor, dp.asarray([6.0, 7.0])).tolist()
         [1.0, 1.0]

@@ -21,7 +21,6 @@ Input: a queue, a USM type and a size, and blocks that arrays release. Output: b
 knows no shapes and dtypes; it imports the runtime, and ``libraries.dpnp`` alone imports dpnp.
 
 Example:
-    >>> import dparray as dp
     >>> x = dp.zeros(1_000_000)
     >>> dp.memory.stats().in_use >= x.nbytes
     True

@@ -39,7 +39,6 @@ class KernelStats:
         limit: the largest total size in bytes.
 
     Example:
-        >>> import dparray as dp
         >>> stats = dp.memory.kernel_stats()
         >>> stats.nbytes <= stats.limit or stats.count == 1
         True
@@ -106,7 +105,6 @@ def kernel_stats() -> KernelStats:
     """Return how many compiled kernels are in memory, and their size.
 
     Example:
-        >>> import dparray as dp
         >>> dp.memory.kernel_stats().limit
         134217728
     """
@@ -129,7 +127,6 @@ def set_kernel_limit(nbytes: int) -> int:
         ShapeError: ``nbytes`` is not an integer or is negative.
 
     Example:
-        >>> import dparray as dp
         >>> previous = dp.memory.set_kernel_limit(64 << 20)
         >>> dp.memory.set_kernel_limit(previous) == 64 << 20
         True

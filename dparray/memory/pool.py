@@ -95,7 +95,6 @@ class Pools:
             ShapeError: ``nbytes`` is not an integer or is negative.
 
         Example:
-            >>> import dparray as dp
             >>> block = dp.memory.allocate(dp.default_device().queue, "device", 1000)
             >>> block.nbytes
             1024
@@ -156,7 +155,6 @@ class Pools:
             device: any device argument of :class:`dparray.Device`; ``None`` for all devices.
 
         Example:
-            >>> import dparray as dp
             >>> x = dp.empty(1_000_000)
             >>> dp.memory.stats(x.device).in_use >= x.nbytes
             True
@@ -229,7 +227,6 @@ class Pools:
             ShapeError: ``nbytes`` is not an integer or is negative.
 
         Example:
-            >>> import dparray as dp
             >>> previous = dp.memory.set_limit(4 << 30)
             >>> dp.memory.set_limit(previous) == 4 << 30
             True
@@ -257,7 +254,6 @@ class Pools:
             device: any device argument of :class:`dparray.Device`; ``None`` for all devices.
 
         Example:
-            >>> import dparray as dp
             >>> x = dp.zeros(1_000_000)
             >>> del x
             >>> dp.memory.release() > 0
@@ -274,7 +270,6 @@ class Pools:
             device: any device argument of :class:`dparray.Device`; ``None`` for all devices.
 
         Example:
-            >>> import dparray as dp
             >>> dp.memory.reset_peak()
             >>> stats = dp.memory.stats()
             >>> stats.peak == stats.in_use

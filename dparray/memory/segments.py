@@ -35,7 +35,6 @@ class Block:
         segment: the memory, which records the latest launches on it.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.zeros(100, usm_type="shared")
         >>> x.block.nbytes >= x.nbytes, x.block.usm_type
         (True, 'shared')

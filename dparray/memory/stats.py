@@ -37,7 +37,6 @@ class PoolStats:
         misses: allocations from the driver.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.empty(1_000_000)
         >>> any(pool.in_use >= x.nbytes for pool in dp.memory.stats().pools)
         True
@@ -68,7 +67,6 @@ class MemoryStats:
         pools: the counters of each pool.
 
     Example:
-        >>> import dparray as dp
         >>> stats = dp.memory.stats()
         >>> stats.in_use == sum(pool.in_use for pool in stats.pools)
         True

@@ -325,7 +325,6 @@ def load(
             are listed).
 
     Example:
-        >>> import dparray as dp
         >>> model = dp.onnx.load("classifier.onnx")  # doctest: +SKIP
         >>> scores = model(dp.asarray(images))  # doctest: +SKIP
     """

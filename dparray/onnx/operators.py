@@ -30,7 +30,6 @@ def supported() -> list[SupportedOperator]:
     """Return the supported operators, by name.
 
     Example:
-        >>> import dparray as dp
         >>> [each.how for each in dp.onnx.supported() if each.name in ("Conv", "Relu")]
         ['row', 'row']
     """

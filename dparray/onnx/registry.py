@@ -67,7 +67,6 @@ def operator(name: str, *, domain: str = "", since: int = 1) -> Callable[[Functi
         since: the first opset version of the domain that the function computes.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.onnx.operator("Double", domain="my")
         ... def double(node, x):
         ...     return x * 2

@@ -61,7 +61,6 @@ class Generator(Sampling):
     from several threads draw different numbers.
 
     Example:
-        >>> import dparray as dp
         >>> rng = dp.random.default_rng(seed=1)
         >>> rng.random((2, 3)).shape
         (2, 3)

@@ -93,7 +93,6 @@ def default_rng(
         DeviceError: the device does not exist, or ``device`` and ``sycl_queue`` disagree.
 
     Example:
-        >>> import dparray as dp
         >>> rng = dp.random.default_rng(0)
         >>> rng.integers(10, size=5).shape
         (5,)
@@ -114,7 +113,6 @@ class RandomState(Generator):
     It draws the numbers of :class:`Generator`, not those of NumPy.
 
     Example:
-        >>> import dparray as dp
         >>> state = dp.random.RandomState(0)
         >>> state.randn(2, 3).shape
         (2, 3)
@@ -193,7 +191,6 @@ def seed(seed: Any = None) -> None:
     """Seed the generator that the module's functions use.
 
     Example:
-        >>> import dparray as dp
         >>> dp.random.seed(3)
         >>> first = dp.random.rand(4)
         >>> dp.random.seed(3)
@@ -209,7 +206,6 @@ def get_state() -> tuple[str, int, int]:
     """Return the state of the module's generator on the default device.
 
     Example:
-        >>> import dparray as dp
         >>> state = dp.random.get_state()
         >>> first = dp.random.rand(3)
         >>> dp.random.set_state(state)
@@ -223,7 +219,6 @@ def set_state(state: tuple[str, int, int]) -> None:
     """Continue from a state that :func:`get_state` returned.
 
     Example:
-        >>> import dparray as dp
         >>> dp.random.set_state(dp.random.get_state())
     """
     _shared_generator(queue_of(None, None)).set_state(state)
@@ -241,7 +236,6 @@ _TEMPLATE = """{summary}
     device. ``usm_type`` is that of the result.
 
     Example:
-        >>> import dparray as dp
         >>> dp.random.{name}({arguments}).shape[0]
         4
     """
@@ -340,7 +334,6 @@ def bytes(length: int) -> builtins.bytes:
     """Return ``length`` random bytes, on the host.
 
     Example:
-        >>> import dparray as dp
         >>> len(dp.random.bytes(5))
         5
     """
@@ -351,7 +344,6 @@ def shuffle(x: Any) -> None:
     """Shuffle an array along its first axis, or a list, in place.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.arange(3)
         >>> dp.random.shuffle(x)
         >>> int(x.sum())

@@ -42,7 +42,6 @@ def philox_uint32(seed: Any, index: Any) -> Any:
             work-item i.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def fill(item, out, seed):
         ...     i = item.get_id(0)
@@ -64,7 +63,6 @@ def philox_uint64(seed: Any, index: Any) -> Any:
         seed, index: see :func:`philox_uint32`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def fill(item, out):
         ...     i = item.get_id(0)
@@ -86,7 +84,6 @@ def philox_uniform_float32(seed: Any, index: Any) -> Any:
         seed, index: see :func:`philox_uint32`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def fill(item, out):
         ...     i = item.get_id(0)
@@ -110,7 +107,6 @@ def philox_uniform_float64(seed: Any, index: Any) -> Any:
     Example:
         Estimate pi from random points of the unit square.
 
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def in_circle(item, out, seed):
         ...     i = item.get_id(0)
@@ -135,7 +131,6 @@ def philox_normal_float32(seed: Any, index: Any) -> Any:
 
     Example:
         >>> import numpy as np
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def walk(item, ends, seed, steps):
         ...     i = item.get_id(0)
@@ -162,7 +157,6 @@ def philox_normal_float64(seed: Any, index: Any) -> Any:
         seed, index: see :func:`philox_uint32`.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def fill(item, out, seed):
         ...     i = item.get_id(0)

@@ -78,7 +78,6 @@ class ShardedArray:
         sharding: the :class:`Sharding`.
 
     Example:
-        >>> import dparray as dp
         >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.distribute(dp.arange(6.0), parts)
         >>> y = dp.sqrt(x * x) + 1
@@ -183,7 +182,6 @@ class ShardedArray:
         """Submit pending work to all queues, without waiting.
 
         Example:
-            >>> import dparray as dp
             >>> x = dp.distribute(dp.ones(4), ["cpu"]) + 1
             >>> x.eval().shards[0].is_pending
             False
@@ -214,7 +212,6 @@ class ShardedArray:
             DeviceError: a device failed.
 
         Example:
-            >>> import dparray as dp
             >>> x = dp.distribute(dp.arange(4), ["cpu"])
             >>> x.gather()
             array([0, 1, 2, 3])
@@ -242,7 +239,6 @@ class ShardedArray:
         """Return all elements as a NumPy array; waits for the work on all queues.
 
         Example:
-            >>> import dparray as dp
             >>> dp.distribute(dp.arange(3), ["cpu"]).asnumpy()
             array([0, 1, 2])
         """
@@ -434,7 +430,6 @@ class ShardedArray:
         """Return a view with permuted axes, without copies.
 
         Example:
-            >>> import dparray as dp
             >>> dp.distribute(dp.ones((4, 2)), ["cpu"]).transpose().shape
             (2, 4)
         """

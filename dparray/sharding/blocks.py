@@ -40,7 +40,6 @@ def map_blocks(
         ShapeError: the results do not form one array.
 
     Example:
-        >>> import dparray as dp
         >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.distribute(dp.arange(6.0), parts, halo=1)
         >>> def smooth(u):

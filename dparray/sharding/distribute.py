@@ -56,7 +56,6 @@ def distribute(
         MemoryError: a device does not have enough memory for its shard.
 
     Example:
-        >>> import dparray as dp
         >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.distribute(dp.arange(8.0), parts)
         >>> weights = dp.distribute(dp.ones(8), like=x)

@@ -23,7 +23,6 @@ class ShardedEvent:
         events: one for each nonempty shard.
 
     Example:
-        >>> import dparray as dp
         >>> dp.sharding.ShardedEvent([]).done
         True
     """
@@ -62,7 +61,6 @@ class ShardedRange:
         local_range: the work-group size, which must divide each shard.
 
     Example:
-        >>> import dparray as dp
         >>> @dp.kernel
         ... def number(item, x, start):
         ...     i = item.get_id(0)

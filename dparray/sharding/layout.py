@@ -23,7 +23,6 @@ class Sharding:
         halo: the number of elements from each neighbor in a block.
 
     Example:
-        >>> import dparray as dp
         >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> dp.distribute(dp.zeros((5, 3)), parts).sharding.sizes
         (3, 2)

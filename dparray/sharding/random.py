@@ -37,7 +37,6 @@ class ShardedGenerator:
     on the seed and the sharding, but not on the type of the devices.
 
     Example:
-        >>> import dparray as dp
         >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> rng = dp.sharding.default_rng(7, parts)
         >>> x = rng.normal(size=(1000, 3))
@@ -119,7 +118,6 @@ def default_rng(seed: Any = None, devices: Any = None) -> ShardedGenerator:
         ArgumentError: there are no devices, or the seed is invalid.
 
     Example:
-        >>> import dparray as dp
         >>> rng = dp.sharding.default_rng(0, ["cpu"])
         >>> rng.integers(10, size=4).shape
         (4,)

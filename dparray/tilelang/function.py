@@ -288,7 +288,6 @@ class TileFunction:
             args, named: as in a call.
 
         Example:
-            >>> import dparray as dp
             >>> f = dp.tilelang.function("function (A[N, M]) -> (B) { B[j: M] = +(A[i, j]); }")
             >>> f.explain(dp.ones((3, 4))).contractions[0].kind
             'reduction'
@@ -430,7 +429,6 @@ def function(source: str) -> TileFunction:
         TileShapeError, TileTypeError, TileIndexError: errors that the text alone shows.
 
     Example:
-        >>> import dparray as dp
         >>> product = dp.tilelang.function('''
         ...     function (A[N, K], B[K, M]) -> (C) { C[i, j: N, M] = +(A[i, k] * B[k, j]); }
         ... ''')

@@ -19,7 +19,6 @@ class Invocation:
         event: the end of all submitted work, a :class:`dparray.Event`.
 
     Example:
-        >>> import dparray as dp
         >>> double = dp.tilelang.function("function (A) -> (B) { B = A * 2; }")
         >>> run = double.submit(dp.asarray([1, 2], dtype="int32"))
         >>> run.wait()

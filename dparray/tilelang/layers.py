@@ -80,7 +80,6 @@ def conv(
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> image = dp.ones((1, 4, 4, 1), dtype="float32")
         >>> mean = dp.full((3, 3, 1, 1), 1 / 9, dtype="float32")
         >>> dp.tilelang.conv(image, mean).shape
@@ -215,7 +214,6 @@ def dense(x: ndarray, w: ndarray, b: ndarray | None = None) -> ndarray:
         ExecutionPlacementError: they are on different queues.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.ones((2, 3), dtype="float32")
         >>> dp.tilelang.dense(x, x.T, dp.ones(2, dtype="float32")).tolist()
         [[4.0, 4.0], [4.0, 4.0]]

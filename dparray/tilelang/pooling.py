@@ -70,7 +70,6 @@ def max_pool(
         ArgumentError: invalid size, strides, padding, dilation or channels.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.reshape(dp.arange(16, dtype="float32"), (1, 4, 4, 1))
         >>> dp.tilelang.max_pool(x, 2)[0, :, :, 0].tolist()
         [[5.0, 7.0], [13.0, 15.0]]
@@ -114,7 +113,6 @@ def avg_pool(
         ArgumentError: invalid size, strides, padding, dilation or channels.
 
     Example:
-        >>> import dparray as dp
         >>> x = dp.reshape(dp.arange(16, dtype="float32"), (1, 4, 4, 1))
         >>> dp.tilelang.avg_pool(x, 2)[0, :, :, 0].tolist()
         [[2.5, 4.5], [10.5, 12.5]]

@@ -43,11 +43,11 @@ def public(place: str) -> Iterator[tuple[str, Any]]:
 
 
 def failure(name: str, value: Any) -> str:
-    """The problem with the examples of a docstring, or nothing."""
+    """The problem with the examples of a docstring, which find ``dp``, or nothing."""
     text = inspect.getdoc(value) or ""
     if ">>> " not in text:
         return f"{name} has no example"
-    test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    test = doctest.DocTestParser().get_doctest(text, {"dp": dp}, name, None, 0)
     output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     runner.run(test, out=output.append)

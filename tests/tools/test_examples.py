@@ -19,7 +19,7 @@ from tests.support import normal
 def test_the_docstring_has_an_example_that_runs(name: str) -> None:
     text = inspect.getdoc(getattr(examples, name)) or ""
     assert "Raises:" in text
-    test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    test = doctest.DocTestParser().get_doctest(text, {"dp": dp}, name, None, 0)
     assert test.examples
     output: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=output.append)

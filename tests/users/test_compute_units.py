@@ -33,7 +33,7 @@ texts.pop("Device.create_sub_devices" if units else "", None)  # which compares 
 wrong, count = [], 0
 for name, text in texts.items():
     if ">>>" in text and ("create_sub_devices" in text or "parts = " in text):
-        test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+        test = doctest.DocTestParser().get_doctest(text, {"dp": dp}, name, None, 0)
         runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
         runner.run(test, out=wrong.append)
         count += 1

@@ -44,7 +44,6 @@ def nbody_acceleration(position: ndarray, mass: ndarray, /, softening: float) ->
         ValueError: ``softening`` is not positive, or too small for the dtype.
 
     Example:
-        >>> import dparray as dp
         >>> from tests.benchmarks.examples import nbody_acceleration
         >>> position = dp.asarray([[0, 0, 0], [4, 0, 0]], dtype="float32")
         >>> mass = dp.asarray([1, 125], dtype="float32")

@@ -50,7 +50,6 @@ def black_scholes(
         ValueError: ``volatility`` is not positive.
 
     Example:
-        >>> import dparray as dp
         >>> from tests.benchmarks.examples import black_scholes
         >>> price, strike, years = (dp.asarray([v], dtype="float64") for v in (100, 100, 1))
         >>> call, put = black_scholes(price, strike, years, rate=0.05, volatility=0.2)

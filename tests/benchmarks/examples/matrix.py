@@ -60,7 +60,6 @@ def matmul(a: ndarray, b: ndarray, /) -> ndarray:
         DTypeError: the dtypes differ, or are bool or complex.
 
     Example:
-        >>> import dparray as dp
         >>> from tests.benchmarks.examples import matmul
         >>> a = dp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype="float32")
         >>> matmul(a, a).asnumpy()
@@ -123,7 +122,6 @@ def transpose(x: ndarray, /) -> ndarray:
         DTypeError: ``x`` is complex or float16.
 
     Example:
-        >>> import dparray as dp
         >>> from tests.benchmarks.examples import transpose
         >>> transpose(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([[1, 3],
