@@ -99,14 +99,14 @@ def _from_hashable(dtype: Any) -> np.dtype[Any]:
     if dtype == "bfloat16":
         return bfloat16()
     try:
-        found = np.dtype(dtype)
+        result = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found is not None and found.name == "bfloat16":
+        result = None
+    if result is not None and result.name == "bfloat16":
         return bfloat16()
-    if found is None or found not in SUPPORTED:
+    if result is None or result not in SUPPORTED:
         raise DTypeError(f"unsupported dtype {dtype!r}; expected one of {', '.join(NAMES)}")
-    return found.newbyteorder("=") if found.byteorder == ">" else found
+    return result.newbyteorder("=") if result.byteorder == ">" else result
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
@@ -225,8 +225,8 @@ def promote(dtypes: Iterable[Any]) -> np.dtype[Any]:
     """Return the dtype that all ``dtypes`` (and weak Python scalars) promote to."""
     given = list(dtypes)
     if any(isinstance(each, np.dtype) and is_bfloat16(each) for each in given):
-        found = np.result_type(*_stand_ins(given))
-        return bfloat16() if found == float16 else found
+        promoted = np.result_type(*_stand_ins(given))
+        return bfloat16() if promoted == float16 else promoted
     return np.result_type(*given)
 
 

@@ -124,8 +124,8 @@ def when_asked(
         if name not in places:
             return otherwise(name)
         place = places[name]
-        found = importlib.import_module(place.removesuffix(":"))
-        value = prepare(getattr(found, name) if place.endswith(":") else found)
+        module = importlib.import_module(place.removesuffix(":"))
+        value = prepare(getattr(module, name) if place.endswith(":") else module)
         setattr(owner, name, value)
         return value
 

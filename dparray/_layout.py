@@ -136,18 +136,18 @@ def order_of_axes(shape: Shape, *operands: Strides) -> tuple[int, ...] | None:
     Returns:
         The axes, or ``None`` for C order.
     """
-    found: list[int] = []  # from the smallest stride on
+    axes: list[int] = []  # from the smallest stride on
     for axis in reversed(range(len(shape))):
-        position = len(found)
-        for before in reversed(range(len(found))):
-            order = _is_inside(axis, found[before], shape, operands)
+        position = len(axes)
+        for before in reversed(range(len(axes))):
+            order = _is_inside(axis, axes[before], shape, operands)
             if order is False:
                 break
             if order:
                 position = before
-        found.insert(position, axis)
-    found.reverse()
-    return None if found == list(range(len(shape))) else tuple(found)
+        axes.insert(position, axis)
+    axes.reverse()
+    return None if axes == list(range(len(shape))) else tuple(axes)
 
 
 def _is_inside(axis: int, other: int, shape: Shape, operands: Sequence[Strides]) -> bool | None:
@@ -307,10 +307,10 @@ def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
             listed = tuple(axes)
         except TypeError:
             raise ArgumentError(f"{function}: axis must be an integer, not {axes!r}") from None
-    found = tuple(normalize_axis(function, axis, ndim) for axis in listed)
-    if len(set(found)) != len(found):
+    normalized = tuple(normalize_axis(function, axis, ndim) for axis in listed)
+    if len(set(normalized)) != len(normalized):
         raise ShapeError(f"{function}: repeated axis in {tuple(axes)}")
-    return found
+    return normalized
 
 
 def resolve_reshape(shape: Shape, wanted: Any) -> Shape:

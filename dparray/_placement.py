@@ -167,8 +167,8 @@ def get_coerced_usm_type(usm_types: Sequence[str]) -> str | None:
         >>> dp.get_coerced_usm_type(["host", "shared"])
         'shared'
     """
-    found = [check_usm_type(usm_type) for usm_type in usm_types]
-    return min(found, key=USM_TYPES.index) if found else None
+    kinds = [check_usm_type(usm_type) for usm_type in usm_types]
+    return min(kinds, key=USM_TYPES.index) if kinds else None
 
 
 def common_placement(

@@ -202,16 +202,16 @@ def _checked_tuning(value: Any) -> Mapping[str, Tuning]:
             f"{value!r}"
         )
     result = dict(_TUNING)
-    for kind, given in value.items():
+    for kind, changes in value.items():
         if kind not in result:
             raise ValueError(
                 f"dparray.config.tuning: unknown device type {kind!r}; expected one of "
                 f"{', '.join(result)}"
             )
-        options = given._asdict() if isinstance(given, Tuning) else given
+        options = changes._asdict() if isinstance(changes, Tuning) else changes
         if not isinstance(options, Mapping):
             raise TypeError(
-                f"dparray.config.tuning[{kind!r}] must be a dict or a Tuning, not {given!r}"
+                f"dparray.config.tuning[{kind!r}] must be a dict or a Tuning, not {changes!r}"
             )
         for option, number in options.items():
             _check_number(f"dparray.config.tuning[{kind!r}]", option, number)

@@ -56,8 +56,8 @@ lock = threading.RLock()
 
 def _available() -> str:
     """Return the devices that can hold arrays, for errors; or why there is none."""
-    found = [driver.traits(each).filter_string for driver, each in _each_device()]
-    return ", ".join(found) if found else f"none, {_why_none()}"
+    names = [driver.traits(each).filter_string for driver, each in _each_device()]
+    return ", ".join(names) if names else f"none, {_why_none()}"
 
 
 def _each_device() -> Iterator[tuple[Driver, DriverDevice]]:
@@ -405,10 +405,10 @@ def default_device() -> Device:
     if config.device and not _is_chosen:
         return Device(config.device)
     if _default is None:
-        found = next(_each_device(), None)
-        if found is None:
+        entry = next(_each_device(), None)
+        if entry is None:
             raise DeviceError(f"no device that can hold arrays was found, {_why_none()}")
-        driver, device = found
+        driver, device = entry
         _default = Device(driver.default_queue(device))
     return _default
 

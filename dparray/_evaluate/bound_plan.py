@@ -88,15 +88,15 @@ class BoundPlan:
 
     def _bind_launch(self, step: FusedStep) -> None:
         """Create the launch of the compiled module, if the kernel is ready."""
-        found = step.launches[0]
-        kernel, packed = found.entry.kernel, found.packed
+        launch = step.launches[0]
+        kernel, packed = launch.entry.kernel, launch.packed
         if not limits.uses_kernels() or kernel is None or packed is None:
             return
         if not driver_of(self.queue).submits_from_c(self.queue):
             return
-        ready = kernel.ready.get((self.queue, found.global_range, found.local_range))
+        ready = kernel.ready.get((self.queue, launch.global_range, launch.local_range))
         if ready is not None and make_launch is not None:
-            spec = _spec_of(self.plan, step, found, self.queue, ready, packed)
+            spec = _spec_of(self.plan, step, launch, self.queue, ready, packed)
             self.is_long = order_of(self.queue).has_long_work()
             self.launch = make_launch(spec)
             if self.launch is None:  # too many arguments

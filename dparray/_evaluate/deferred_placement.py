@@ -57,8 +57,8 @@ def evaluate(roots: Sequence[Node]) -> list[Node]:
         if not _satellites.provider("placement").compute(policy, group):
             left += group
         for key in inside:
-            found = nodes.get(key)
-            node = None if found is None else found[0]()
+            entry = nodes.get(key)
+            node = None if entry is None else entry[0]()
             if node is not None and (node.layout is not None or group[0].layout is None):
                 del nodes[key]
     return left
@@ -67,9 +67,9 @@ def evaluate(roots: Sequence[Node]) -> list[Node]:
 def policy_of(root: Node) -> Policy | None:
     """Return the policy of an expression: of its last operation that has one."""
     for node in reversed(pending_order([root])):
-        found = nodes.get(id(node))
-        if found is not None:
-            return found[1]
+        entry = nodes.get(id(node))
+        if entry is not None:
+            return entry[1]
     return None
 
 

@@ -65,7 +65,7 @@ def siblings_of(order: Sequence[Node]) -> list[Node]:
     """Return pending reductions of the same operands and axes: one pass may compute both."""
     if not order or order[-1].cost < REDUCTION_COST:  # there is no reduction
         return []
-    found: dict[int, Node] = {}
+    siblings: dict[int, Node] = {}
     known = set(map(id, order))
     for node in order:
         op = node.op
@@ -86,9 +86,9 @@ def siblings_of(order: Sequence[Node]) -> list[Node]:
                 and _is_same(other.operands[0], walked)
                 and count < MAX_SIBLINGS
             ):
-                found[id(other)] = other
+                siblings[id(other)] = other
                 count += 1
-    return list(found.values())
+    return list(siblings.values())
 
 
 def _is_same(operand: Any, walked: Node) -> bool:

@@ -253,19 +253,19 @@ def _loops_that_need(
         needed: the reductions and the stored nodes, which may be elements.
         before: how many loops precede the availability of a node's value.
     """
-    found: dict[int, set[int]] = {id(node): set() for node in elements}
+    loops: dict[int, set[int]] = {id(node): set() for node in elements}
     for node in needed:
         if type(node.op) is Reduce:
             for operand in node.operands:
-                if id(operand) in found:
-                    found[id(operand)].add(before[id(node)])
-        elif id(node) in found:
-            found[id(node)].add(1 + before[id(node)])
+                if id(operand) in loops:
+                    loops[id(operand)].add(before[id(node)])
+        elif id(node) in loops:
+            loops[id(node)].add(1 + before[id(node)])
     for node in reversed(elements):
         for operand in node.operands:
-            if id(operand) in found:
-                found[id(operand)] |= found[id(node)]
-    return found
+            if id(operand) in loops:
+                loops[id(operand)] |= loops[id(node)]
+    return loops
 
 
 def _stored_before_elements(
@@ -299,17 +299,17 @@ def _stored_before_elements(
 def _not_read_by_index(order: Sequence[Node], stored: Collection[int]) -> list[Node]:
     """Return the assembled operands that a kernel does not read where their boxes are stored."""
     inside = [node for node in order if id(node) not in stored]
-    found = [node for node in inside if type(node.op) is Assembly]
-    if not found:
+    assemblies = [node for node in inside if type(node.op) is Assembly]
+    if not assemblies:
         return []
     leaves = [each for node in inside for each in _leaves(node)]
     if (
         not any(map(is_call, inside))
         and all(layout_of(leaf).block.memory is not None for leaf in leaves)
-        and count_cells(found) <= MAX_CELLS
+        and count_cells(assemblies) <= MAX_CELLS
     ):
         return []
-    return found
+    return assemblies
 
 
 def with_tail(
@@ -322,13 +322,13 @@ def with_tail(
         roots: the requested nodes.
         kept: inner nodes that are stored too, for which such a kernel has no room.
     """
-    found = [node for node in order if _takes_tail(node)]
-    if not found or len(roots) != 1 or found[-1] is roots[0]:
+    candidates = [node for node in order if _takes_tail(node)]
+    if not candidates or len(roots) != 1 or candidates[-1] is roots[0]:
         return None
     inside = set(map(id, order))
     if any(id(node) in inside and node is not roots[0] for node in kept):
         return None
-    begin, shape = found[-1], roots[0].shape
+    begin, shape = candidates[-1], roots[0].shape
     after = {id(begin)}
     for node in order:
         if not after.isdisjoint(map(id, node.operands)):

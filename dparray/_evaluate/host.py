@@ -253,8 +253,8 @@ def _carry_out(work: HostOperations, values: list[Any], queue: Any, usm_type: st
             block = blocks[call.result] = pool.allocate(queue, usm_type, call.size)
             queues.wait_to_write(block)
             out = np.ndarray(call.shape, call.dtype, block.host_bytes)
-        found = call.function([values[each] for each in call.operands], out)
-        values[call.result] = out if found is None else found
+        result = call.function([values[each] for each in call.operands], out)
+        values[call.result] = out if result is None else result
         for number in call.unneeded:
             values[number] = None
             blocks.pop(number, None)

@@ -283,10 +283,10 @@ def _clip_into(dtype: np.dtype[Any], operands: list[Any], out: Any) -> Any:
     upper, lower, x = operands
     if x.dtype == dtype and (out is None or out.dtype == dtype):
         return np.clip(x, lower, upper, out=out)
-    found = np.minimum(upper, np.maximum(lower, x))
+    clipped = np.minimum(upper, np.maximum(lower, x))
     if out is None:
-        return found
-    np.copyto(out, found, casting="unsafe")
+        return clipped
+    np.copyto(out, clipped, casting="unsafe")
     return out
 
 
@@ -322,11 +322,11 @@ def _assemble_into(
 def _reduce_into(
     op: Reduce, loop_dtype: np.dtype[Any], dtype: np.dtype[Any], operands: list[Any], out: Any
 ) -> Any:
-    found = reduced(op, operands[0], operands[1:], loop_dtype)
-    found = found if found.dtype == dtype else found.astype(dtype)
+    result = reduced(op, operands[0], operands[1:], loop_dtype)
+    result = result if result.dtype == dtype else result.astype(dtype)
     if out is not None:
-        np.copyto(out, found, casting="unsafe")
-    return found
+        np.copyto(out, result, casting="unsafe")
+    return result
 
 
 def _is_special(op: Op, node: Node) -> bool:

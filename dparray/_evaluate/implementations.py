@@ -84,8 +84,8 @@ def operation_of(node: Node) -> Any:
         return op
     operands = node.operands[:1] if type(op) is Reduce else node.operands
     shapes = [part.shape if type(part) is Node else () for part in operands]
-    found = find(op, shapes, node.signature, node.queue)
-    if found is None or op is None:
+    function = find(op, shapes, node.signature, node.queue)
+    if function is None or op is None:
         return op
-    compute, count = partial(found.compute, op, node.signature), len(node.operands)
-    return contraction(op.name, "", count, found.reason, len, implementation=compute)
+    compute, count = partial(function.compute, op, node.signature), len(node.operands)
+    return contraction(op.name, "", count, function.reason, len, implementation=compute)

@@ -67,17 +67,17 @@ def key_of(launch: KernelLaunch, source: str, is_stored: bool = False) -> str | 
 
     ``is_stored`` asks for its key among the bundled kernels.
     """
-    given = types_of(launch), options(launch.fp_contract), launch.entry.target
+    parameters = types_of(launch), options(launch.fp_contract), launch.entry.target
     if launch.functions:
         key = stored_kernel_key if is_stored else kernel_key
-        return key(_function_of(launch, source), *given)
-    return (stored_text_key if is_stored else text_key)(source, *given)
+        return key(_function_of(launch, source), *parameters)
+    return (stored_text_key if is_stored else text_key)(source, *parameters)
 
 
 def is_on_disk(launch: KernelLaunch, source: str) -> bool:
     """Return whether the kernel of a launch need not be compiled."""
-    found = compile.recalled(key_of(launch, source), lambda: key_of(launch, source, True))
-    return found is not None
+    kernel = compile.recalled(key_of(launch, source), lambda: key_of(launch, source, True))
+    return kernel is not None
 
 
 def options(fp_contract: bool) -> dict[str, bool]:
@@ -190,11 +190,11 @@ def _now(launch: KernelLaunch, compiles: bool, queue: Any, keeps: bool = True) -
     if kernel is not None:
         entry.origin = "disk"
     elif compiles:
-        given = types_of(launch), options(launch.fp_contract), entry.target
+        parameters = types_of(launch), options(launch.fp_contract), entry.target
         if launch.functions:
-            kernel = compile.obtain_kernel(_function_of(launch, source), *given, (), queue)
+            kernel = compile.obtain_kernel(_function_of(launch, source), *parameters, (), queue)
         else:
-            kernel = compile.obtain_generated(source, *given, queue)
+            kernel = compile.obtain_generated(source, *parameters, queue)
         entry.origin = "compiled"
     if keeps and kernel is not None:  # Another thread may have compiled it meanwhile.
         entry.kernel = kernel

@@ -95,8 +95,8 @@ def _operand(
     """Return a scalar with its value, or the memory of an array."""
     if type(operand) is Scalar:
         return Scalar(scalars[operand.value.number])
-    found = layouts.get(id(operand))
-    return slots[slot_of(layout_of(operand))] if found is None else found
+    layout = layouts.get(id(operand))
+    return slots[slot_of(layout_of(operand))] if layout is None else layout
 
 
 def _operation(

@@ -736,14 +736,14 @@ class _Scheduler:
             for node in group.order
             if type(node.op) is Reduce and not node.op.merges
         ]
-        found = [
+        siblings = [
             node
             for node in self.siblings
             if node.layout is None
             and id(node) not in inside
             and any(reduces(node, each, domain) for each in walked)
         ]
-        return found[: limits.MAX_SIBLINGS]
+        return siblings[: limits.MAX_SIBLINGS]
 
 
 def _estimate(order: Sequence[Node], otherwise: Sequence[Step]) -> tuple[float, float | None]:

@@ -157,17 +157,17 @@ def _settle(
 
 def _readers_among(order: list[Node], block: Block) -> list[Node]:
     """Return the nodes whose pending values follow from the memory, operands before users."""
-    found: dict[int, Node] = {}
+    readers: dict[int, Node] = {}
     for node in order:
         for operand in node.operands:
             if type(operand) is Node and (
-                id(operand) in found
+                id(operand) in readers
                 if operand.layout is None
                 else operand.layout.block.memory is block.memory
             ):
-                found[id(node)] = node
+                readers[id(node)] = node
                 break
-    return list(found.values())
+    return list(readers.values())
 
 
 def settle_blocks(blocks: Iterable[Block]) -> None:

@@ -127,8 +127,8 @@ def _flat_boxes(
     inner: tuple[Assembly | None, ...], boxes: tuple[Box, ...]
 ) -> tuple[list[tuple[int, int | None]], tuple[Box, ...]]:
     """Return the operands to take, by number and number in an assembled operand, and the boxes."""
-    found: dict[tuple[int, int | None], int] = {}
-    made = []
+    numbers: dict[tuple[int, int | None], int] = {}
+    flat = []
     for box in boxes:
         op = inner[box.operand]
         for part in (box,) if op is None else op.boxes:
@@ -138,15 +138,17 @@ def _flat_boxes(
                 start = box.start
                 if op is not None:
                     start = tuple(map(sum, zip(box.start, cut.start, strict=True)))
-                made.append(cut._replace(operand=found.setdefault(pick, len(found)), start=start))
-    return list(found), tuple(made)
+                flat.append(
+                    cut._replace(operand=numbers.setdefault(pick, len(numbers)), start=start)
+                )
+    return list(numbers), tuple(flat)
 
 
 def _shifts_of(boxes: Sequence[Box]) -> list[list[tuple[int, int]]] | None:
     """Return, for each axis, the first indices of boxes and their distances from those in the
     operand; ``None`` if boxes show more than one operand, or begin at more than two indices.
     """
-    found = [
+    shifts = [
         sorted({(at, source - at) for at, source in zip(starts, sources, strict=True)})
         for starts, sources in zip(
             zip(*[box.start for box in boxes], strict=True),
@@ -154,9 +156,9 @@ def _shifts_of(boxes: Sequence[Box]) -> list[list[tuple[int, int]]] | None:
             strict=True,
         )
     ]
-    are_apart = all(len({at for at, _ in each}) == len(each) <= 2 for each in found)
-    is_grid = are_apart and prod(map(len, found)) == len(boxes)
-    return found if is_grid and len({box.operand for box in boxes}) == 1 else None
+    are_apart = all(len({at for at, _ in each}) == len(each) <= 2 for each in shifts)
+    is_grid = are_apart and prod(map(len, shifts)) == len(boxes)
+    return shifts if is_grid and len({box.operand for box in boxes}) == 1 else None
 
 
 def _parts_of(cuts: Sequence[Sequence[int]], shape: Shape) -> Iterator[tuple[Shape, Shape]]:
@@ -169,8 +171,8 @@ def _inside(node: Node, start: Shape, shape: Shape) -> list[Box]:
     """Return the parts of a node's boxes in a part of the result."""
     head = len(start) - len(node.shape)
     assert type(node.op) is Assembly
-    found = [box.cut(start[head:], shape[head:]) for box in node.op.boxes]
-    return [box for box in found if box is not None]
+    boxes = [box.cut(start[head:], shape[head:]) for box in node.op.boxes]
+    return [box for box in boxes if box is not None]
 
 
 def _cuts_of(nodes: Sequence[Node], shape: Shape, inner: int | None) -> list[list[int]]:

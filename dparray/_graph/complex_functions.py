@@ -132,9 +132,9 @@ def logarithm(base: float) -> Function:
         large, small = xp.maximum(first, second), xp.minimum(first, second)
         is_near = xp.logical_and(large > 0.5, large < 2)
         near = xp.log1p((large - 1) * (large + 1) + small * small) / (2 * math.log(base))
-        found = ready(x)
-        found.real[...] = where(is_near, near, xp.real(found))
-        return found
+        result = ready(x)
+        result.real[...] = where(is_near, near, xp.real(result))
+        return result
 
     return function
 

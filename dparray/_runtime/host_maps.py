@@ -149,17 +149,17 @@ def hold_for_later(task: str, *accesses: tuple[Layout, str]) -> tuple[Hold, ...]
         task: the task as its error message describes it: ``"copied to opencl:cpu:0"``.
         accesses: pairs of a layout and ``"r"`` or ``"w"``.
     """
-    made = tuple([Hold(layout, mode) for layout, mode in accesses])
+    holds = tuple([Hold(layout, mode) for layout, mode in accesses])
     with lock:
         has_waited = True
         while has_waited:  # This releases the lock, and all memory must be free at one time.
             has_waited = False
-            for hold, (layout, _) in zip(made, accesses, strict=True):
+            for hold, (layout, _) in zip(holds, accesses, strict=True):
                 has_waited |= _pass((hold.first, hold.last), hold.writes, layout)
-        for hold in made:
+        for hold in holds:
             hold.task, hold.thread = task, 0
             _hold(hold)
-    return made
+    return holds
 
 
 def take_over(held: Sequence[Hold]) -> None:
@@ -320,8 +320,8 @@ _SPOKEN = {
 
 def _told(hold: Hold) -> str:
     mode, shape, dtype, line = hold.what
-    at = f" at {line}" if line else ""
-    return f"x.map({mode!r}){at} (of {dtype}, shape {shape})"
+    place = f" at {line}" if line else ""
+    return f"x.map({mode!r}){place} (of {dtype}, shape {shape})"
 
 
 def _thread_name(ident: int) -> str:

@@ -142,8 +142,8 @@ def _made_ready(
             size, local = _rounded(queue, global_range, built.most_in_group)
             if local is not None:
                 check_groups(kernel.name, queue, size, local)
-    given = arguments if extents is None else (extents, *arguments)
-    kinds = b"".join([each.kinds for each in given])
+    parameters = arguments if extents is None else (extents, *arguments)
+    kinds = b"".join([each.kinds for each in parameters])
     ready = Ready(built.address, pack_range(size, local), extents, kinds, has_local_memory(kinds))
     kernel.ready[queue, global_range, local_range] = ready
     return ready

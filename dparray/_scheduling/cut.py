@@ -78,14 +78,14 @@ def cut(
         copy.cost, copy.leaves = node.cost, node.leaves
         copies[id(node)] = copy
         positions[id(copy)] = position
-    kept = [copies[id(node)] for node in held]
+    stored = [copies[id(node)] for node in held]
     steps: list[CutStep] = []
     groups = [[copies[id(node)]] for node in first]
     groups += evaluate.grouped([copies[id(node)] for node in roots])
     for group in groups:
         asked = [node for node in group if node.layout is None]
         if asked:
-            steps += _steps(asked, kept, positions, leaf_numbers, traits)
+            steps += _steps(asked, stored, positions, leaf_numbers, traits)
     return tuple(steps)
 
 
@@ -151,10 +151,10 @@ def branches(order: Sequence[Node], roots: Sequence[Node], least: float) -> list
             users[key] = users.get(key, 0) + 1
     total: dict[int, float] = {}
     own: dict[int, float] = {}
-    found: dict[int, Node] = {}
+    nodes: dict[int, Node] = {}
 
     def take(node: Node) -> None:
-        found[id(node)] = node
+        nodes[id(node)] = node
         own[id(node)] = 0.0
 
     for node in order:
@@ -172,7 +172,7 @@ def branches(order: Sequence[Node], roots: Sequence[Node], least: float) -> list
         for root in roots:
             if own[id(root)] >= least:
                 take(root)
-    return [node for node in order if id(node) in found]
+    return [node for node in order if id(node) in nodes]
 
 
 def additions(node: Node) -> float:
@@ -200,7 +200,7 @@ def apart(
         homes: the placement of each array; ``None`` for values that are not in memory.
     """
     places: dict[int, frozenset[int]] = {}
-    found: dict[int, Node] = {}
+    nodes: dict[int, Node] = {}
     for node in order:
         here: frozenset[int] = frozenset()
         parts = [part for part in node.operands if type(part) is Node]
@@ -213,5 +213,5 @@ def apart(
         if len(here) > 1:
             for part in parts:
                 if part.layout is None and len(places[id(part)]) == 1 and is_worth_storing(part):
-                    found[id(part)] = part
-    return list(found.values())
+                    nodes[id(part)] = part
+    return list(nodes.values())

@@ -169,27 +169,27 @@ def _key_of(queue: Any) -> tuple[Any, ...]:
 def _settled(key: Any, measures: bool, measure: Any, made: Any, is_refuted: Any) -> Any:
     """Return the measurement for a key, from memory, from disk, or taken now."""
     with _lock:
-        found = _known.get(key)
-        if found is None:
+        speeds = _known.get(key)
+        if speeds is None:
             name = hashlib.sha256(repr((key, _VERSION, platform.node())).encode()).hexdigest()
             text = None if key in _doubted else cache.load(name)
             try:
-                found = made._make(map(float, json.loads(text or b"")))  # none may be missing
-                if not all(0 <= rate < inf for rate in found) or not found[0]:
+                speeds = made._make(map(float, json.loads(text or b"")))  # none may be missing
+                if not all(0 <= rate < inf for rate in speeds) or not speeds[0]:
                     raise ValueError("no rates")
             except (ValueError, TypeError):
-                found = None
+                speeds = None
             if measures:
                 with _hooks.events_disabled():
-                    if found is None or is_refuted(found):
-                        found = measure()
-                        cache.save(name, json.dumps(list(found)).encode())
-            elif found is None:
+                    if speeds is None or is_refuted(speeds):
+                        speeds = measure()
+                        cache.save(name, json.dumps(list(speeds)).encode())
+            elif speeds is None:
                 return made()
             else:
-                return found  # not cached, since it has not been checked
-            _known[key] = found
-        return found
+                return speeds  # not cached, since it has not been checked
+            _known[key] = speeds
+        return speeds
 
 
 #: Rates from disk are measured again if the device turns out faster by this factor. They were then
@@ -505,7 +505,7 @@ def seconds_on(
     """
     if not can_compute(nodes, queue):
         return inf
-    found = seconds_of(work, speeds_of(queue, measures))
+    seconds = seconds_of(work, speeds_of(queue, measures))
     if (
         queue not in declared
         and traits_of(queue).shares_memory
@@ -513,5 +513,5 @@ def seconds_on(
         and host_may_compute(queue, "device")
         and not any(isinstance(node.op, Contraction) for node in nodes)
     ):
-        found = min(found, cost_model.seconds_on_host(nodes))
-    return found
+        seconds = min(seconds, cost_model.seconds_on_host(nodes))
+    return seconds

@@ -148,8 +148,8 @@ def _asked(policy: Policy, roots: Sequence[Node]) -> Asked | None:
     )
     wanted = [node.queue for node in (*roots, *held)]
     # Constants are not in memory, but belong to the queue for which they were created.
-    made = [each.block.queue for each in canonical.arrays]
-    used = dict.fromkeys([*made, *(node.queue for node in order), *wanted])
+    queues = [each.block.queue for each in canonical.arrays]
+    used = dict.fromkeys([*queues, *(node.queue for node in order), *wanted])
     devices = places.devices_of(policy, list(used), wanted)
     if policy.choose == "fastest" and len(used) == 1 and tuple(used) == devices:
         return None
@@ -223,8 +223,8 @@ def _cuts(policy: Policy, asked: Asked, homes: Sequence[int | None]) -> Iterator
         least = min(each.launch * each.single for each in speeds) * _LAUNCHES_OF_A_STEP
         share = sum(map(additions, order)) / (_STEPS_OF_A_DEVICE * len(asked.devices))
         for worth in (max(least, share), least)[: 2 if measures else 1]:
-            found = {id(node) for node in (*together, *branches(order, asked.roots, worth))}
-            yield [node for node in order if id(node) in found]
+            stored = {id(node) for node in (*together, *branches(order, asked.roots, worth))}
+            yield [node for node in order if id(node) in stored]
 
 
 def _scheduled(
@@ -353,10 +353,10 @@ def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...
                 queue = queues[action.device]
                 places.check_there(queue)
                 step = steps[action.task]
-                made = _computed(
+                layouts = _computed(
                     step, order, queue, action.device, at, leaf_numbers, value_of, arrays
                 )
-                for value, layout in zip(tasks[action.task].writes, made, strict=True):
+                for value, layout in zip(tasks[action.task].writes, layouts, strict=True):
                     at[value][action.device] = layout
                 clock.step(action)
             elif isinstance(action, Copy):
@@ -386,14 +386,14 @@ def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...
             node.complete(at[value][wanted])
     for done in binding.schedule.steps:
         places.note_busy(queues[done.device], done.finish)
-    found = described(policy, asked, binding, clock, retried)
+    record = described(policy, asked, binding, clock, retried)
 
     def doubt(number: int) -> None:
         action = binding.schedule.actions[number]
         if isinstance(action, Step) and device_costs.doubt(queues[action.device]):
             bindings.clear()
 
-    records.append(Measuring(found, measured, doubt))
+    records.append(Measuring(record, measured, doubt))
 
 
 def _computed(
@@ -422,9 +422,9 @@ def _computed(
     for each in results:
         if each.layout is None:
             evaluate.compute(pending_order([each]), [each])
-    made = [each.layout for each in results]
+    layouts = [each.layout for each in results]
     transfers.ordered_after(queue, [leaf.layout for leaf in leaves])
-    return made  # type: ignore[return-value]
+    return layouts  # type: ignore[return-value]
 
 
 def _on_queue(
@@ -468,7 +468,7 @@ def _on_queue(
 def _launches_of(asked: Asked, binding: Binding) -> dict[tuple[int, int], list[KernelLaunch]]:
     """Return the kernels that each step would launch on each candidate device."""
     order, arrays = asked.order, asked.canonical.arrays
-    found: dict[tuple[int, int], list[KernelLaunch]] = {}
+    launches: dict[tuple[int, int], list[KernelLaunch]] = {}
     for device, queue in enumerate(asked.devices):
 
         def operand(number: int, is_result: bool, queue: Any = queue) -> Layout:
@@ -484,8 +484,8 @@ def _launches_of(asked: Asked, binding: Binding) -> dict[tuple[int, int], list[K
             expression = Expression(pending, (last,), tuple(held))
             plan = schedule(expression, Canonical(pending), evaluate.plan_traits_of(queue))
             fused = (each for each in plan.steps if isinstance(each, FusedStep))
-            found[number, device] = [launch for each in fused for launch in each.launches]
-    return found
+            launches[number, device] = [launch for each in fused for launch in each.launches]
+    return launches
 
 
 def _compile_ahead(asked: Asked, binding: Binding) -> Binding:
@@ -501,7 +501,7 @@ def _compile_ahead(asked: Asked, binding: Binding) -> Binding:
 
 def _ready(asked: Asked, binding: Binding) -> tuple[tuple[str, int, int], ...]:
     """Return for each device how many of its kernels are compiled, and how many there are."""
-    found = []
+    counts = []
     for device, queue in enumerate(asked.devices):
         entries = {
             id(launch.entry): launch.entry
@@ -510,8 +510,8 @@ def _ready(asked: Asked, binding: Binding) -> tuple[tuple[str, int, int], ...]:
             for launch in launches
         }
         done = sum(entry.kernel is not None for entry in entries.values())
-        found.append((places.name_of(queue), done, len(entries)))
-    return tuple(each for each in found if each[2])
+        counts.append((places.name_of(queue), done, len(entries)))
+    return tuple(each for each in counts if each[2])
 
 
 def bring(policy: Policy, layout: Layout, queue: Any) -> Layout:

@@ -60,17 +60,17 @@ def called_together(
 
 def _arrays_in(value: Any) -> list[ndarray]:
     """Return each array in nested tuples, lists and dicts once."""
-    found: dict[int, ndarray] = {}
+    arrays: dict[int, ndarray] = {}
     stack = [value]
     while stack:
         each = stack.pop()
         if isinstance(each, ndarray):
-            found.setdefault(id(each), each)
+            arrays.setdefault(id(each), each)
         elif isinstance(each, tuple | list):
             stack += reversed(each)
         elif isinstance(each, dict):
             stack += reversed(each.values())
-    return list(found.values())
+    return list(arrays.values())
 
 
 def _chosen(policy: Policy, name: str, arrays: list[ndarray]) -> Any:

@@ -35,8 +35,8 @@ def solve(problem: Problem) -> Schedule:
         NoDevice: no device can compute a task.
         NoRoom: no device has enough memory for a task.
     """
-    found, order = _solved(problem)
-    return build(problem, order, found.assigned, True)
+    schedule, order = _solved(problem)
+    return build(problem, order, schedule.assigned, True)
 
 
 def _solved(problem: Problem) -> tuple[Schedule, Sequence[int]]:
@@ -150,9 +150,9 @@ def _searched(problem: Problem, order: Sequence[int], best: Schedule, trials: in
                 return best
             trials -= 1
             seen.add(moved)
-            found = _built(problem, order, moved)
-            if found is not None and found.finish < best.finish * (1 - 1e-9):
-                best, is_better = found, True
+            schedule = _built(problem, order, moved)
+            if schedule is not None and schedule.finish < best.finish * (1 - 1e-9):
+                best, is_better = schedule, True
                 break
     return best
 

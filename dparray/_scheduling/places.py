@@ -117,20 +117,20 @@ def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tu
         DeviceError: all devices were lost.
     """
     if policy.queues:
-        found = list(dict.fromkeys(policy.queues))
+        queues = list(dict.fromkeys(policy.queues))
     else:
-        found = []
+        queues = []
         for queue in (*dict.fromkeys(wanted), *used, *_root_queues()):
             if queue in device_costs.declared:
-                if queue not in found:
-                    found.append(queue)
-            elif not any(_is_same_device(queue, other) for other in found):
-                found.append(queue)
+                if queue not in queues:
+                    queues.append(queue)
+            elif not any(_is_same_device(queue, other) for other in queues):
+                queues.append(queue)
         real = {_root_of(queue) for queue in used}
-        found = [queue for queue in found if queue in used or _root_of(queue) not in real]
-    there = tuple([queue for queue in found if is_there(queue)])
+        queues = [queue for queue in queues if queue in used or _root_of(queue) not in real]
+    there = tuple([queue for queue in queues if is_there(queue)])
     if not there:
-        names = ", ".join(map(name_of, found))
+        names = ", ".join(map(name_of, queues))
         raise DeviceError(
             f"placement: no device is left that the policy may choose: {names} were lost; "
             "dp.devices() lists the available devices"
@@ -210,14 +210,14 @@ _links: dict[Any, Link] = {}
 
 def _link(source: Any, target: Any, measures: bool) -> Link:
     key = source, target
-    found = _links.get(key)
-    if found is None:
-        found = device_costs.link_of(source, target, measures)
+    link = _links.get(key)
+    if link is None:
+        link = device_costs.link_of(source, target, measures)
         if measures:
             if len(_links) > 1024:
                 _links.clear()
-            _links[key] = found
-    return found
+            _links[key] = link
+    return link
 
 
 @dataclass(frozen=True)

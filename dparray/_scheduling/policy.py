@@ -92,8 +92,8 @@ class PlacementControl:
     @property
     def policy(self) -> str | Callable[[PolicyStep], Any]:
         """Return the active policy in this thread or task."""
-        found = _placement.policy_in_force()
-        return "follow" if found is None else found.choose
+        policy = _placement.policy_in_force()
+        return "follow" if policy is None else policy.choose
 
     def trace(self) -> list[PlacedExpression]:
         """Return the last expressions that policies bound, at most 64, the latest last.

@@ -87,13 +87,13 @@ class SimulatedDevice:
                 raise ArgumentError(
                     f"SimulatedDevice {name!r}: {what} must be a positive number; got {number!r}"
                 )
-        found = frozenset(aspects)
-        if not found <= _ASPECTS:
+        known = frozenset(aspects)
+        if not known <= _ASPECTS:
             raise ArgumentError(
-                f"SimulatedDevice {name!r}: unknown aspect {', '.join(sorted(found - _ASPECTS))}; "
+                f"SimulatedDevice {name!r}: unknown aspect {', '.join(sorted(known - _ASPECTS))}; "
                 f"expected {', '.join(sorted(_ASPECTS))}"
             )
-        if "fp64" not in found:
+        if "fp64" not in known:
             self._speeds = self._speeds._replace(
                 double=0.0, double_function=0.0, double_product=0.0
             )
@@ -106,13 +106,13 @@ class SimulatedDevice:
         declared[self.queue] = replace(
             traits,
             name=f"the simulated device {name!r}",
-            aspects=traits.aspects - (_ASPECTS - found),
+            aspects=traits.aspects - (_ASPECTS - known),
         )
         device_costs.declared[self.queue] = Declared(
             name,
             self._speeds,
             float(memory),
-            found,
+            known,
             self._link_to,
             lambda: self._steps_left > 0,
             lambda: self.slowdown,
@@ -175,10 +175,10 @@ def _checked_speeds(name: str, speeds: float | Mapping[str, float]) -> Speeds:
                 f"SimulatedDevice {name!r}: {rate} must be a positive number; got {number!r}"
             )
     usual = Speeds()
-    made = usual._replace(**{rate: float(number) for rate, number in speeds.items()})
+    checked = usual._replace(**{rate: float(number) for rate, number in speeds.items()})
     for rate in ("single", "double"):
         if f"{rate}_function" not in speeds:  # with the usual ratio to additions
-            share = getattr(made, rate) / getattr(usual, rate)
+            share = getattr(checked, rate) / getattr(usual, rate)
             function = getattr(usual, f"{rate}_function") * share
-            made = made._replace(**{f"{rate}_function": function})
-    return made
+            checked = checked._replace(**{f"{rate}_function": function})
+    return checked

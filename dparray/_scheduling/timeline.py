@@ -56,9 +56,9 @@ def earliest(busy: Busy, ready: float, seconds: float) -> float:
     """Return the earliest start, from ``ready`` on, of a gap of this many seconds."""
     if not busy or busy[-1][1] <= ready:
         return ready
-    at = bisect_left(busy, (ready,))
-    start = max(ready, busy[at - 1][1]) if at else ready
-    for position in range(at, len(busy)):
+    place = bisect_left(busy, (ready,))
+    start = max(ready, busy[place - 1][1]) if place else ready
+    for position in range(place, len(busy)):
         begin, end = busy[position]
         if start + seconds <= begin:
             return start
@@ -282,10 +282,10 @@ class _Timeline:
     def _make_room(self, device: int, reads: Sequence[int]) -> bool:
         """Drop one value at a device, or copy it elsewhere; return false if there is none."""
         held = self.held[device]
-        kept = [value for value, (_, release, _) in held.items() if release == inf]
-        kept = [value for value in kept if value not in reads]
-        kept.sort(key=lambda value: (len(self.at[value]) == 1, -self.values[value].nbytes))
-        for value in kept:
+        pinned = [value for value, (_, release, _) in held.items() if release == inf]
+        pinned = [value for value in pinned if value not in reads]
+        pinned.sort(key=lambda value: (len(self.at[value]) == 1, -self.values[value].nbytes))
+        for value in pinned:
             if len(self.at[value]) == 1 and not self._put_aside(value, device):
                 continue
             release = held[value][2]

@@ -58,8 +58,8 @@ class Clock:
 
     def times_of(self, action: Step | Copy | Drop) -> tuple[float | None, float | None]:
         """Return how long an action took, and when it began."""
-        found = self._times.get(action) if self.is_on else None
-        return (None, None) if found is None else (found[1], found[0])
+        times = self._times.get(action) if self.is_on else None
+        return (None, None) if times is None else (times[1], times[0])
 
     def _ready(self, place: int, values: Sequence[int], resource: Any) -> float:
         there = [self._there.get((value, place), 0.0) for value in values]

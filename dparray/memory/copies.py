@@ -242,8 +242,8 @@ def copy_to_queue(layout: Layout, queue: Queue, usm_type: str) -> Layout:
         before = before + order_of(queue).submitted_events
     source = memory_at(layout.block, layout.offset)
     start = time.perf_counter()
-    at = profiled.target_of(queue) if _hooks.subscribers else queue
-    event = driver_of(queue).copy(at, target.block.memory, source, nbytes, before)
+    target_queue = profiled.target_of(queue) if _hooks.subscribers else queue
+    event = driver_of(queue).copy(target_queue, target.block.memory, source, nbytes, before)
     for ordered in {source_queue, queue}:
         order_of(ordered).add_event_pair([], [event])
         note_work(ordered)

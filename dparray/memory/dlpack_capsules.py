@@ -106,22 +106,22 @@ def capsule_of(
         is_versioned: whether it is a capsule of DLPack 1.
     """
     name = b"dltensor_versioned" if is_versioned else b"dltensor"
-    made: Any = _STRUCTURES[name]()
+    structure: Any = _STRUCTURES[name]()
     sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
     steps = (ctypes.c_int64 * max(1, len(shape)))(*(each // dtype.itemsize for each in strides))
-    tensor = made.tensor
+    tensor = structure.tensor
     tensor.data, tensor.ndim = pointer, len(shape)
     tensor.device_type, tensor.device_id = device
     tensor.code = _BFLOAT if _dtypes.is_bfloat16(dtype) else _CODES[dtype.kind]
     tensor.bits, tensor.lanes = 8 * dtype.itemsize, 1
     tensor.shape = ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
     tensor.strides = ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64))
-    made.deleter = ctypes.cast(_release, ctypes.c_void_p)
+    structure.deleter = ctypes.cast(_release, ctypes.c_void_p)
     if is_versioned:
-        made.major, made.minor = _VERSION
-        made.flags = _READ_ONLY * is_read_only
-    address = ctypes.addressof(made)
-    _exported[address] = (made, sizes, steps, owner)
+        structure.major, structure.minor = _VERSION
+        structure.flags = _READ_ONLY * is_read_only
+    address = ctypes.addressof(structure)
+    _exported[address] = (structure, sizes, steps, owner)
     return _new(address, name, _drop)
 
 
@@ -156,8 +156,8 @@ def take(capsule: Any) -> Taken:
     """
     name = next(each for each in _STRUCTURES if _is_valid(id(capsule), each))
     address = _pointer_of(id(capsule), name)
-    found: Any = _STRUCTURES[name].from_address(address)
-    tensor = found.tensor
+    structure: Any = _STRUCTURES[name].from_address(address)
+    tensor = structure.tensor
     dtype = _dtype(tensor.code, tensor.bits, tensor.lanes)
     _rename(capsule, b"used_dltensor" + name.removeprefix(b"dltensor"))
     shape = tuple(tensor.shape[: tensor.ndim])
@@ -167,13 +167,13 @@ def take(capsule: Any) -> Taken:
         else None
     )
     return Taken(
-        _Owner(address, found.deleter),
+        _Owner(address, structure.deleter),
         (tensor.data or 0) + tensor.byte_offset,
         (tensor.device_type, tensor.device_id),
         shape,
         strides,
         dtype,
-        name != b"dltensor" and bool(found.flags & _READ_ONLY),
+        name != b"dltensor" and bool(structure.flags & _READ_ONLY),
     )
 
 

@@ -192,21 +192,21 @@ class Pools:
         for each expression.
         """
         with self._lock:
-            owner, found = self._memory_of(queue), 0
+            owner, nbytes = self._memory_of(queue), 0
             for pool in list(owner.pools.values()):
                 pool.settle()
-                found += pool.in_use
-            return self._limit_of(owner), found
+                nbytes += pool.in_use
+            return self._limit_of(owner), nbytes
 
     def in_use_on(self, queue: Any) -> int:
         """Return the bytes in blocks that arrays of one queue hold, of all USM types."""
         with self._lock:
-            found = 0
+            nbytes = 0
             for (owner, _), arena in list(self._arenas.items()):
                 if owner == queue:
                     arena.pool.settle()
-                    found += arena.held - arena.cached
-            return found
+                    nbytes += arena.held - arena.cached
+            return nbytes
 
     def set_limit(self, nbytes: int | None, device: Any = None) -> int | None:
         """Limit the memory that the pools of one device hold, in use and cached, of all USM types

@@ -45,7 +45,7 @@ BUDGETS = {
     "driver": 7_480,
     "runtime": 4_152,
     "memory": 4_134,
-    "graph": 2_252,
+    "graph": 2_254,
     "codegen": 3_577,
     "compiler": 23_210,
     "evaluate": 8_184,
