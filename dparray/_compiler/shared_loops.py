@@ -71,6 +71,13 @@ def sharing(address: int) -> dict[str, Any]:
             data, error, *numbers = function.args
             place = inner.bitcast(data, packed.type.as_pointer())
             items = cgutils.unpack_tuple(inner, inner.load(place))
+            for at, kind in enumerate(arguments):
+                if isinstance(kind, types.Array):
+                    # The caller keeps the array. Threads would slow each other down by counting
+                    # its references, which each slice does.
+                    array = context.make_array(kind)(context, inner, items[at])
+                    array.meminfo = ir.Constant(array.meminfo.type, None)
+                    items[at] = array._getvalue()
             status, _ = context.call_internal_no_propagate(
                 inner, compiled.fndesc, called, [*numbers, *items]
             )
