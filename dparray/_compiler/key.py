@@ -433,7 +433,7 @@ class Describer:
             meaning = getattr(value, "device_meaning", None)  # for a public special function
             if meaning is not None:
                 return ("special", tuple(map(self.compiled, meaning.all())))
-            if value.__module__.partition(".linalg")[0] == "dparray":  # a public function
+            if (value.__module__ or "").partition(".linalg")[0] == "dparray":  # a public function
                 return ("public", value.__module__, value.__name__)
             return self.function(value)
         if isinstance(getattr(value, "py_func", None), types.FunctionType):

@@ -46,6 +46,13 @@ def test_the_same_function_has_the_same_key() -> None:
     assert key(make(text, N=1)) == key(make(text, N=1)) is not None
 
 
+def test_functions_of_a_namespace_without_a_name() -> None:
+    keys = [
+        key(make(f"def g(x):\n    return x + {n}\ndef f(x):\n    return g(x)\n")) for n in (1, 1, 2)
+    ]
+    assert keys[0] == keys[1] != keys[2]
+
+
 def test_comments_and_locations_do_not_count() -> None:
     assert key(make("def f(x):\n    return x\n")) == key(
         make("\n\n# why\ndef f(x):\n    return x\n")
