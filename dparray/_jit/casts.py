@@ -8,7 +8,7 @@ complex128 alone stay as they are.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,16 @@ class Casts(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Convert the Python numbers among the arguments of an element-wise function."""
+        """Convert the Python numbers among the arguments of an element-wise function, and call a
+        user's function that is compiled for these types.
+        """
+        if self.types.users_callee(node) is not None:
+            kinds = self.types.types_of_arguments(node)
+            self.generic_visit(node)
+            if kinds and not self.for_kernel:
+                name = ast.Name(_typed_name(ast.unparse(node.func), kinds), ast.Load())
+                node.func = ast.copy_location(name, node.func)
+            return node
         product, axes = self._summed(node)
         if axes and isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
             product = self.visit(product)
@@ -333,6 +342,25 @@ class Casts(ast.NodeTransformer):
         node.left = _as(node.left, left, found[0])
         node.right = _as(node.right, right, found[1])
         return node if is_array else cast_to(node, dtype)
+
+
+def _typed_name(name: str, kinds: Sequence[Any]) -> str:
+    """Return the name in generated code of a user's function for some types of arguments."""
+    codes = (
+        f"{kind.dtype} {kind.ndim} {kind.is_weak:d}" if isinstance(kind, Value) else ""
+        for kind in kinds
+    )
+    return f"{name}({', '.join(codes)})"
+
+
+def types_in_name(name: str) -> tuple[str, tuple[Any, ...]]:
+    """Return the parts of such a name; the types of any other are empty."""
+    plain, mark, codes = name.removesuffix(")").partition("(")
+    found = [each.split() for each in codes.split(", ")] if mark else []
+    return plain, tuple(
+        Value(np.dtype(each[0]), int(each[1]), each[2] == "1") if each else UNKNOWN
+        for each in found
+    )
 
 
 #: Functions and methods whose results may show the memory of an argument.

@@ -104,6 +104,8 @@ class Plan:
         self.labels = tuple(map(_label, arguments))
         parameters = dict(zip(function._parameters, map(type_of, arguments), strict=True))
         self.types = Inference(source.definition, parameters, source.names)
+        for callee, _ in self.types.callees.values():
+            source.depends_on([] if callee is None else callee.references)
         result = self.types.result
         self.returns_number = isinstance(result, Value) and result.is_weak
         self.orders = orders_of(function._parameters, arguments)

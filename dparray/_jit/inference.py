@@ -14,10 +14,13 @@ import builtins
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from dparray._jit.source import Source, source_of, users_function
+from dparray.exceptions import KernelCompileError
 
 #: Dtypes for which the typing of Numba and that of NumPy agree.
 DEFAULT_DTYPES = frozenset(map(np.dtype, ("float64", "int64", "complex128", "bool")))
@@ -164,16 +167,25 @@ class Inference:
         tree: the function.
         parameters: the types of its parameters.
         names: the values of its globals and captured names.
+        callees: the sources of the user's functions that it calls, and the types of their results,
+            by the types of the arguments; empty at first.
     """
 
     def __init__(
-        self, tree: ast.FunctionDef, parameters: Mapping[str, Any], names: Mapping[str, Any]
+        self,
+        tree: ast.FunctionDef,
+        parameters: Mapping[str, Any],
+        names: Mapping[str, Any],
+        callees: dict[Any, tuple[Source | None, Any]] | None = None,
     ) -> None:
+        self.callees = {} if callees is None else callees
+        self.functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         self.tree = tree
         self.names = names
         self.variables: dict[str, Any] = dict(parameters)
         self.parameters = dict(parameters)
-        self.mixed: set[str] = set()  # variables with values of several types
+        #: Variables with values of several types, and ``return`` if the results have such.
+        self.mixed: set[str] = set()
         self.result: Any = None
         for _ in range(6):
             before = dict(self.variables)
@@ -204,6 +216,7 @@ class Inference:
             self._assign(node.target, self._item(node.iter))
         elif isinstance(node, ast.Return):
             value = Known(None) if node.value is None else self.of(node.value)
+            self.mixed |= {"return"} if self.result not in (None, value) else set()
             self.result = join(self.result, value)
         elif isinstance(node, ast.With):
             for item in node.items:
@@ -392,12 +405,61 @@ class Inference:
         return value._replace(ndim=ndim) if ndim >= 0 else UNKNOWN
 
     def called(self, node: ast.Call) -> str:
-        """Return the plain name of the called function; ``""`` if it is not a name."""
+        """Return the plain name of the called function; ``""`` if it is not a name, or names a
+        function of the user, which may have the name of another.
+        """
+        if self.users_callee(node) is not None:
+            return ""
         if isinstance(node.func, ast.Name):
-            return node.func.id
+            is_own = node.func.id in self.variables or node.func.id in self.functions
+            return "" if is_own else node.func.id
         return node.func.attr if isinstance(node.func, ast.Attribute) else ""
 
+    def users_callee(self, node: ast.Call) -> FunctionType | None:
+        """Return the user's function that a call names, unless a variable does."""
+        root = node.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        function = self.of(node.func)
+        if not isinstance(root, ast.Name) or root.id in self.variables:
+            return None
+        return users_function(function.value) if isinstance(function, Known) else None
+
+    def types_of_arguments(self, node: ast.Call) -> tuple[Any, ...]:
+        """Return the types of the arrays and numbers that a call passes by position; empty if it
+        passes none, or others by name.
+        """
+        if node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
+            return ()
+        kinds = [self.of(each) for each in node.args]
+        kinds = [
+            kind if isinstance(kind, Value) and kind.dtype.kind in "biufc" else UNKNOWN
+            for kind in kinds
+        ]
+        return () if all(kind is UNKNOWN for kind in kinds) else tuple(kinds)
+
+    def _result_of(self, function: FunctionType, node: ast.Call) -> Any:
+        """Return the type of the number that a user's function returns."""
+        kinds = self.types_of_arguments(node)
+        key = function, kinds
+        if key not in self.callees:
+            self.callees[key] = None, UNKNOWN  # for functions that call themselves
+            try:
+                source = source_of(function)
+            except KernelCompileError:  # the compiler reports it
+                return UNKNOWN
+            tree = source.definition
+            given = types_of_parameters(source, kinds)
+            inner = Inference(tree, given, source.names, self.callees)
+            is_one = "return" not in inner.mixed and isinstance(tree.body[-1], ast.Return)
+            is_known = is_one and is_number(inner.result)
+            self.callees[key] = source, inner.result if is_known else UNKNOWN
+        return self.callees[key][1]
+
     def _of_Call(self, node: ast.Call) -> Any:
+        callee = self.users_callee(node)
+        if callee is not None:
+            return self._result_of(callee, node)
         if isinstance(node.func, ast.Attribute):
             owner = self.of(node.func.value)
             if isinstance(owner, Known) and isinstance(owner.value, ModuleType):
@@ -550,6 +612,17 @@ class Inference:
             return np.dtype(wanted)
         except TypeError:
             return UNKNOWN
+
+
+def types_of_parameters(source: Source, kinds: Sequence[Any]) -> dict[str, Any]:
+    """Return the types of a function's parameters for the types of the first arguments of a call,
+    if they are known.
+    """
+    names = [each.arg for each in source.definition.args.args]
+    defaults = source.defaults if kinds else []
+    omitted = dict(zip(names[len(names) - len(defaults) :], map(type_of, defaults), strict=True))
+    given = dict(zip(names, kinds, strict=False))
+    return {**dict.fromkeys(names, UNKNOWN), **omitted, **given}
 
 
 class Builtin(NamedTuple):

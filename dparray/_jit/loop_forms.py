@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 from dparray._jit.dependences import uses_of
 from dparray._jit.inference import Inference, Value, constant
-from dparray._jit.source import Source, assigned_names, source_of, upward_exposed, used_names
+from dparray._jit.source import (
+    Source,
+    assigned_names,
+    source_of,
+    upward_exposed,
+    used_names,
+    users_function,
+)
 from dparray.exceptions import KernelCompileError
 
 #: Functions of numbers that take so long that it pays to compute vectors of them.
@@ -187,8 +194,9 @@ def _costs(source: Source, body: Sequence[ast.stmt], types: Inference) -> Iterat
                     "the other; loop over the elements that are written and read the others by "
                     "index, or use dp.bincount or dp.add.at",
                 )
-        elif isinstance(node, ast.Call) and (function := _users(source, node)) is not None:
-            if _stays_a_call(source, function):
+        elif isinstance(node, ast.Call):
+            function = users_function(source.resolve(node.func))
+            if function is not None and _stays_a_call(source, function):
                 yield (
                     node,
                     f"{ast.unparse(node.func)} has a loop or calls itself, so that the call stays; "
@@ -215,9 +223,8 @@ def _is_sized(kind: Any) -> bool:
     return _is_integer(kind) and not kind.is_weak
 
 
-def _stays_a_call(source: Source, function: Any) -> bool:
+def _stays_a_call(source: Source, plain: FunctionType) -> bool:
     """Return whether a function has a loop or calls itself; others are inlined."""
-    plain = getattr(function, "py_func", function)
     try:
         called = source if plain is source.function else source_of(plain)
     except KernelCompileError:  # the compiler reports it
@@ -228,15 +235,6 @@ def _stays_a_call(source: Source, function: Any) -> bool:
         getattr(f, "py_func", f) is plain for f in map(called.resolve, (n.func for n in nodes))
     )
     return bool(_depth(body)) or is_own
-
-
-def _users(source: Source, call: ast.Call) -> Any:
-    """Return the user's function that is called, or ``None``."""
-    function = source.resolve(call.func)
-    plain = getattr(function, "py_func", function)
-    home = (getattr(plain, "__module__", None) or "").partition(".")[0]
-    is_users = isinstance(plain, FunctionType) and home not in ("dparray", "numpy", "numba")
-    return function if is_users else None
 
 
 def contiguous_last(names: Sequence[str], body: Sequence[ast.stmt]) -> list[int]:
@@ -262,10 +260,11 @@ def _called(source: Source, body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of the user's functions that a body calls."""
     for statement in body:
         for node in ast.walk(statement):
-            function = _users(source, node) if isinstance(node, ast.Call) else None
+            called = node.func if isinstance(node, ast.Call) else None
+            function = None if called is None else users_function(source.resolve(called))
             if function is not None:
                 try:
-                    yield from source_of(getattr(function, "py_func", function)).definition.body
+                    yield from source_of(function).definition.body
                 except KernelCompileError:  # the compiler reports it
                     continue
 

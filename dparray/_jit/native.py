@@ -30,9 +30,17 @@ from dparray._compiler.key import Describer, Reference, UnkeyedError, may_change
 from dparray._driver import traits_of
 from dparray._jit import native_functions
 from dparray._jit import parts as parallel_parts
-from dparray._jit.casts import NUMPY, Casts
+from dparray._jit.casts import NUMPY, Casts, types_in_name
 from dparray._jit.checks import checked_source, meaning_of
-from dparray._jit.inference import UNKNOWN, Builtin, Inference, Items, Known, Value, constant
+from dparray._jit.inference import (
+    Builtin,
+    Inference,
+    Items,
+    Known,
+    Value,
+    constant,
+    types_of_parameters,
+)
 from dparray._jit.native_functions import NO_BROADCAST, functions
 from dparray._jit.parts import LINE_SPACING, MAX_PARTS, raise_interrupt, use_threads
 from dparray._jit.source import (
@@ -42,6 +50,7 @@ from dparray._jit.source import (
     copied,
     is_prange_function,
     used_names,
+    users_function,
 )
 from dparray.exceptions import KernelCompileError, ShapeError
 
@@ -488,12 +497,16 @@ def _build(
     for name in sorted(set().union(*map(used_names, trees)) - local):
         if (function := native_functions.integer_function(name)) is not None:
             names[name] = function
-        elif name in source.names and name not in names:
-            value = source.names[name]
+            continue
+        plain, kinds = types_in_name(name)
+        if kinds or (name in source.names and name not in names):
+            value = (
+                source.resolve(ast.parse(plain, mode="eval").body) if kinds else source.names[name]
+            )
             if getattr(value, "py_func", value) is source.function:
                 itself.append(name)
                 continue
-            names[name], description = _for_numba(value, options, source)
+            names[name], description = _for_numba(value, options, source, kinds)
             described.append((name, description))
             use_cache = use_cache and description is not None
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
@@ -554,17 +567,24 @@ def _function(tree: ast.FunctionDef, names: dict[str, Any], filename: str) -> Fu
     return made
 
 
-def _for_numba(value: Any, options: dict[str, Any], source: Source) -> tuple[Any, Any]:
-    """Return a captured value as Numba accepts it, and its description as in :class:`_Callee`."""
+def _for_numba(
+    value: Any, options: dict[str, Any], source: Source, kinds: tuple[Any, ...] = ()
+) -> tuple[Any, Any]:
+    """Return a captured value as Numba accepts it, and its description as in :class:`_Callee`.
+
+    Args:
+        value: the value.
+        options: options of Numba.
+        source: the code that captures it.
+        kinds: the known types of the first arguments, of a function.
+    """
     home = (getattr(value, "__module__", None) or "").partition(".")[0]
     if isinstance(value, ModuleType):
         value = np if value.__name__ in ("dparray", "dpnp") else value
         return value, None if may_change(value) else ("module", value.__name__)
-    function: Any = getattr(value, "py_func", None)
-    if isinstance(value, FunctionType) and home not in ("dparray", "numpy"):
-        function = value
-    if isinstance(function, FunctionType) and not type(value).__module__.startswith("numba"):
-        callee = _callee(function, options)
+    function = users_function(value)
+    if function is not None:
+        callee = _callee(function, options, kinds)
         source.depends_on(callee.source.references)
         return callee.dispatcher, callee.description
     if home == "dparray":
@@ -591,19 +611,18 @@ def _content_of(array: np.ndarray) -> Reference:
     return Reference(read, "", content)
 
 
-def _callee(function: FunctionType, options: dict[str, Any]) -> _Callee:
-    key = (function, config.debug, tuple(sorted(options.items())))
+def _callee(function: FunctionType, options: dict[str, Any], kinds: tuple[Any, ...]) -> _Callee:
+    key = (function, kinds, config.debug, tuple(sorted(options.items())))
     callee = _callees.get(key)
     if callee is None or not all(each.is_current for each in callee.source.references):
         inner = checked_source(function)
         # IPython's autoreload assigns these.
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             inner.depends_on([Reference(partial(getattr, function), name, getattr(function, name))])
-        given = {each.arg: UNKNOWN for each in inner.definition.args.args}
+        given = types_of_parameters(inner, kinds)
         casts = Casts(Inference(inner.definition, given, inner.names))
         tree = casts.visit(copied(inner.definition))
-        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-        for at, value in enumerate(defaults):
+        for at, value in enumerate(inner.defaults):
             inner.names[f"__default{at}"] = value
             tree.args.defaults.append(ast.Name(f"__default{at}", ast.Load()))
         dispatcher, description = _build(inner, tree, options)

@@ -67,6 +67,12 @@ class Source:
     names: dict[str, Any] = field(default_factory=dict)
     references: list[Reference] = field(default_factory=list)
 
+    @property
+    def defaults(self) -> list[Any]:
+        """Return the values of the last parameters, which a call may omit."""
+        function = self.function
+        return [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
     def depends_on(self, references: Iterable[Reference]) -> None:
         """Add values that compiled code contains, too."""
         known = {(each.read, each.name) for each in self.references}
@@ -115,6 +121,16 @@ def is_prange_function(value: Any) -> bool:
     """Return whether a value is ``dp.prange``, or Numba's, which is treated as the same."""
     home = (getattr(value, "__module__", None) or "").partition(".")[0]
     return getattr(value, "__name__", "") == "prange" and home in ("dparray", "numba")
+
+
+def users_function(value: Any) -> FunctionType | None:
+    """Return the plain function of a user's function, which is compiled with its callers; ``None``
+    for other values, also for what Numba has compiled.
+    """
+    plain = getattr(value, "py_func", value)
+    home = (getattr(plain, "__module__", None) or "").partition(".")[0]
+    is_ours = home in ("dparray", "numpy", "numba") or type(value).__module__.startswith("numba")
+    return None if is_ours or not isinstance(plain, FunctionType) else plain
 
 
 def source_of(function: FunctionType) -> Source:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -113,3 +115,66 @@ def test_quotients_of_booleans_are_float64(size: int) -> None:
     found = quotient(x, x | True)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found.asnumpy(), x.asnumpy() * 1.0)
+
+
+def _smoothed(a, b):
+    total = 0.0
+    for _ in range(3):
+        total = total * 0.7 + a / 3
+    if a > b:
+        total += b
+    return total
+
+
+def square(a):
+    """Shadow the name of a NumPy function."""
+    return a * 0.1 - a
+
+
+def dot(a, b):
+    """Shadow the name of a NumPy function."""
+    return a[0] * 0.3 + b[1]
+
+
+def _nested(a, b):
+    return _smoothed(a, b) * 0.1 + square(b) - _smoothed(b, a)
+
+
+def _of_integers(a, b):
+    return (a * b + 100) // 7 - (a - b) * (a + b)
+
+
+@dp.jit(cache=False)
+def _together(x, y, numbers, out):
+    for i in dp.prange(x.size):
+        numbers[i] = _of_integers(x[i], y[i])
+        out[i, 0] = _nested(x[i], y[i])
+        out[i, 1] = square(x[i]) * 0.1
+        out[i, 2] = dot(x, y) * 0.7
+
+
+@dp.jit(cache=False)
+def _in_order(x, y, numbers, out):
+    for i in range(x.size):
+        numbers[i] = _of_integers(x[i], y[i])
+        out[i, 0] = _nested(x[i], y[i])
+        out[i, 1] = square(x[i]) * 0.1
+        out[i, 2] = dot(x, y) * 0.7
+
+
+@pytest.mark.parametrize("run", [_together, _in_order])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32", "int64"])
+def test_functions_that_are_called_compute_in_the_dtypes_of_their_arguments(
+    run: Any, dtype: str
+) -> None:
+    ends = [127, -128, 1, 50] if dtype[0] == "i" else [255, 0, 1, 50]
+    x, y = (np.random.default_rng(seed).choice(ends, 50).astype(dtype) for seed in range(2))
+    if dtype[0] == "f":
+        x, y = x / x.dtype.type(7), y / x.dtype.type(3)
+    wanted = np.zeros_like(x), np.zeros((50, 3))
+    found = [dp.asarray(each) for each in wanted]
+    with np.errstate(over="ignore"):
+        run.py_func(x, y, *wanted)
+    run(dp.asarray(x), dp.asarray(y), *found)
+    for own, right in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(own.asnumpy(), right)
