@@ -24,6 +24,7 @@ from dparray.exceptions import (
     HostCopyWarning,
     ShapeError,
 )
+from dparray.memory.blocks import is_read_only
 from dparray.memory.libraries import cuda_arrays, usm
 
 if TYPE_CHECKING:
@@ -40,21 +41,28 @@ def is_shareable(value: Any) -> bool:
     )
 
 
-def shared(value: Any) -> Any:
+def layout_of(value: Any) -> _layout.Layout:
+    """Return the layout of an array of another library, over its memory."""
+    library = cuda_arrays if cuda_arrays.is_array(value) else usm
+    return library.layout_of_interface(value)
+
+
+def shared(value: Any, *, copies_read_only: bool = True) -> Any:
     """Return an array of another library as a dparray array over the same memory, on its queue;
     other values unchanged.
+
+    Args:
+        value: the array, or another value.
+        copies_read_only: whether the result is a copy if the owner of the memory forbids writes.
+            Arrays have no read-only flag; kernels and ``dp.jit`` read that of the memory.
     """
     if not is_shareable(value):
         return value
-    if hasattr(value, "__sycl_usm_array_interface__"):
-        found = ndarray._from_layout(*usm.layout_of_interface(value))
-        is_read_only = usm.is_read_only(value)
-    else:
-        layout, is_read_only = cuda_arrays.layout_of_interface(value)
-        found = ndarray._from_layout(*layout)
+    layout = layout_of(value)
+    found = ndarray._from_layout(*layout)
+    if cuda_arrays.is_array(value):
         cuda_arrays.give_back(found, value)
-    # Arrays have no read-only flag, so read-only memory is not shared.
-    return found.copy() if is_read_only else found
+    return found.copy() if copies_read_only and is_read_only(layout.block) else found
 
 
 def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any) -> Any:

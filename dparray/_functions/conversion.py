@@ -19,6 +19,7 @@ from dparray._array.operands import (
     host_values,
     is_shareable,
     joined_at_once,
+    layout_of,
     moved_inside,
     shared,
     shared_inside,
@@ -37,6 +38,7 @@ from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
 from dparray.memory import async_copy, copies, dlpack_bits
+from dparray.memory.blocks import is_read_only
 from dparray.memory.libraries import cuda_arrays, usm
 
 if TYPE_CHECKING:
@@ -188,13 +190,9 @@ def asarray(
     if isinstance(obj, ndarray):
         return rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
-    if not is_of_host and cuda_arrays.is_array(obj):
-        found = _taken(*cuda_arrays.layout_of_interface(obj), copy)
-        return rearranged(found, wanted, order, copy, device, usm_type, sycl_queue)
     if is_shareable(obj):
-        if copy is False and usm.is_read_only(obj):
-            raise ValueError("asarray: copy=False, but the memory of the object is read-only")
-        return rearranged(shared(obj), wanted, order, copy, device, usm_type, sycl_queue)
+        found = _taken(layout_of(obj), copy)
+        return rearranged(found, wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
         obj = shared_inside(obj)
         arrays = arrays_inside("obj", obj)
@@ -225,12 +223,13 @@ def asarray(
     return array
 
 
-def _taken(layout: _layout.Layout, is_read_only: bool, copy: bool | None) -> ndarray:
+def _taken(layout: _layout.Layout, copy: bool | None) -> ndarray:
     """Return an array over memory of another library; a copy if its owner forbids writes."""
-    if is_read_only and copy is False:
+    is_unwritable = is_read_only(layout.block)
+    if is_unwritable and copy is False:
         raise ValueError("asarray: copy=False, but the memory of the object is read-only")
     found = ndarray._from_layout(*layout)
-    return copy_of(found) if is_read_only else found
+    return copy_of(found) if is_unwritable else found
 
 
 def placed(
@@ -339,7 +338,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
             values = values.view(_dtypes.bfloat16())
         return from_host(values, queue, "device")
     if cuda_arrays.is_dlpack_device(int(kind)):
-        found = _taken(*cuda_arrays.layout_of_dlpack(x), copy)
+        found = _taken(cuda_arrays.layout_of_dlpack(x), copy)
         return rearranged(found, None, None, copy, device, None, None)
     bits = dlpack_bits.Bits(x)
     found = ndarray._from_layout(*usm.layout_of_tensor(usm.dpt.from_dlpack(bits), is_shared=True))

@@ -16,6 +16,7 @@ import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
+from dparray._array.operands import is_shareable, shared
 from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
@@ -61,7 +62,6 @@ from dparray.exceptions import (
     KernelArgumentError,
     KernelCompileError,
 )
-from dparray.memory.libraries import usm
 
 __all__ = ["jit", "prange"]
 
@@ -492,9 +492,8 @@ class JitFunction:
             return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
         if isinstance(x, ndarray):
             return x
-        if hasattr(x, "__sycl_usm_array_interface__"):
-            layout = usm.layout_of_interface(x, keeps_read_only=True)
-            return ndarray._from_layout(*layout)
+        if is_shareable(x):
+            return shared(x, copies_read_only=False)
         if isinstance(x, np.dtype | type | Device) or is_queue(x) or callable(x):
             return x
         raise KernelArgumentError(

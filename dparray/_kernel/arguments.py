@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray, packed
+from dparray._array.operands import layout_of
 from dparray._driver.interface import Queue
 from dparray._layout import Block
 from dparray._runtime.packing import Packed, pack_local, pack_scalar, pack_scalars
@@ -24,7 +25,8 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import LocalAccessor
 from dparray.kernel_api.constants import Constant
-from dparray.memory.libraries import usm
+from dparray.memory.blocks import is_read_only
+from dparray.memory.libraries import cuda_arrays
 from dparray.memory.packed import shaped
 
 _SCALAR_TYPES: dict[str, Any] = {
@@ -52,8 +54,12 @@ Binder = Callable[..., Bound]
 
 
 def _foreign(array: Any) -> tuple[str, Packed, Queue]:
-    layout = usm.layout_of_interface(array)
-    return *shaped(layout, usm.is_read_only(array)), layout.block.queue
+    cls = type(array)
+    # Classes such as PyTorch's have the interface of CUDA for arrays of the host, too.
+    if not hasattr(cls, "__sycl_usm_array_interface__") and not cuda_arrays.is_array(array):
+        raise TypeError(_unsupported(cls))
+    layout = layout_of(array)
+    return *shaped(layout, is_read_only(layout.block)), layout.block.queue
 
 
 def _integer(value: int) -> tuple[str, Packed]:
@@ -86,7 +92,8 @@ def is_native(cls: type) -> bool:
 
 def is_array(cls: type) -> bool:
     """Return whether a kernel takes objects of this class as arrays."""
-    return is_native(cls) or hasattr(cls, "__sycl_usm_array_interface__")
+    interfaces = ("__sycl_usm_array_interface__", "__cuda_array_interface__")
+    return is_native(cls) or any(hasattr(cls, name) for name in interfaces)
 
 
 def _scalar_key(cls: type) -> str | None:
@@ -179,10 +186,10 @@ def _unsupported(cls: type) -> str:
             "Pass numbers that change as separate arguments, or as an array"
         )
     return (
-        f"a {cls.__module__}.{cls.__qualname__}; a kernel takes arrays of dparray, dpnp and "
-        "dpnp.tensor, anything with __sycl_usm_array_interface__, LocalAccessor, and Python or "
-        "NumPy scalars (bool, integers to 64 bits, float32, float64, complex64, complex128); "
-        "dp.asarray(values) makes an array of host data, or over memory of CUDA's libraries"
+        f"a {cls.__module__}.{cls.__qualname__}; a kernel takes arrays of dparray, anything with "
+        "__sycl_usm_array_interface__ (dpnp), or with __cuda_array_interface__ on a GPU (CuPy, "
+        "PyTorch), LocalAccessor, and Python or NumPy scalars (bool, integers to 64 bits, float32, "
+        "float64, complex64, complex128); dp.asarray(values) makes an array of host data"
     )
 
 

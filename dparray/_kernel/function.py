@@ -16,6 +16,7 @@ import numpy as np
 from dparray import config
 from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
+from dparray._array.operands import layout_of
 from dparray._compiler import compile
 from dparray._compiler.backend import lock
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
@@ -53,7 +54,7 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import NdRange, Range
 from dparray.kernel_api.constants import checked, constant_parameters
-from dparray.memory.libraries.usm import layout_of_interface
+from dparray.memory.libraries.cuda_arrays import give_now
 
 __all__ = [
     "DeviceFunction",
@@ -258,6 +259,8 @@ class KernelFunction:
             rest = queue, depends_on, borrowed, memory, reads
             return self._launch_otherwise(compiled, size, local, packed, rest, others, arguments)
         event = launch(compiled, size, local, packed, queue, depends_on, borrowed, memory, reads)
+        if borrowed:
+            give_now(borrowed, queue)
         if self._may_loop:
             order_of(queue).note_long()
         return Event(event, self, queue)
@@ -295,6 +298,7 @@ class KernelFunction:
                     given = [pack_scalars(map(c_int64, (*size, *offset))), *packed]
                 event = launch(compiled, piece, local, given, *rest)
                 running.append(event)
+            give_now(rest[2], queue)
             order_of(queue).note_long()
             return event
 
@@ -387,9 +391,7 @@ class KernelFunction:
         only_read = self._only_read(arguments)
         for name, value in zip(self._parameters, arguments, strict=False):
             if is_array(type(value)):
-                layout = (
-                    materialize(value) if is_native(type(value)) else layout_of_interface(value)
-                )
+                layout = materialize(value) if is_native(type(value)) else layout_of(value)
                 found.append((layout, "r" if name in only_read else "w"))
         return found
 
@@ -465,7 +467,7 @@ class KernelFunction:
 
     def _refuse_placement(self, arguments: Sequence[Any]) -> None:
         arrays = [
-            (name, value if isinstance(value, ndarray) else layout_of_interface(value).block)
+            (name, value if isinstance(value, ndarray) else layout_of(value).block)
             for name, value in zip(self._parameters, arguments, strict=True)
             if is_array(type(value))
         ]

@@ -27,9 +27,9 @@ def call_kernel(
         kernel: an object made by :func:`kernel` or :func:`raw_kernel`.
         index_space: a :class:`Range` (or an integer or tuple), or an :class:`NdRange` for
             work-groups, barriers and local memory.
-        arguments: dparray, dpnp and dpnp.tensor arrays, anything with
-            ``__sycl_usm_array_interface__``, local accessors, Python and NumPy scalars. Arguments
-            with a default may be omitted.
+        arguments: arrays of dparray, anything with ``__sycl_usm_array_interface__`` (dpnp), or with
+            ``__cuda_array_interface__`` on a GPU (CuPy, PyTorch), local accessors, Python and NumPy
+            scalars. Arguments with a default may be omitted.
         depends_on: one or more events, of any queues, that must complete first. A thread waits for
             events of another context, and then submits the launch.
         named: arguments by name.

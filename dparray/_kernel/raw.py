@@ -12,6 +12,7 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array.ndarray import materialize, ndarray
+from dparray._array.operands import layout_of
 from dparray._compiler import cache
 from dparray._compiler.spirv.words import check_module
 from dparray._driver import driver_of, order_of, place_of
@@ -34,7 +35,6 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.memory import blocks
-from dparray.memory.libraries import usm
 
 __all__ = ["RawKernel", "raw_kernel"]
 
@@ -73,7 +73,7 @@ def _as_layout(value: Any) -> Any:
     """Return the address of an array, and any other argument unchanged."""
     if is_native(type(value)):
         return materialize(value)
-    return usm.layout_of_interface(value) if is_array(type(value)) else value
+    return layout_of(value) if is_array(type(value)) else value
 
 
 def _is_const(source: str | bytes, name: str, position: int) -> bool:
@@ -128,7 +128,7 @@ class RawKernel:
     ) -> Event:
         values = [_as_layout(value) for value in arguments]
         packed = [self._packed(position, value) for position, value in enumerate(values)]
-        self._check_read_only(arguments, values)
+        self._check_read_only(values)
         queue = self._queue(arguments, values)
         compiled = self._program(queue, b"".join([each.kinds for each in packed]))
         count = compiled.built.loaded.arguments
@@ -179,12 +179,12 @@ class RawKernel:
             )
         return common_placement(f"kernel {self.name}", named).queue
 
-    def _check_read_only(self, arguments: Sequence[Any], values: Sequence[Any]) -> None:
+    def _check_read_only(self, values: Sequence[Any]) -> None:
         """Raise for memory whose owner forbids writes, unless the parameter is known as const."""
-        for position, (given, value) in enumerate(zip(arguments, values, strict=True)):
-            if not isinstance(value, Layout) or is_native(type(given)):
+        for position, value in enumerate(values):
+            if not isinstance(value, Layout) or not blocks.is_read_only(value.block):
                 continue
-            if usm.is_read_only(given) and not _is_const(self.source, self.name, position):
+            if not _is_const(self.source, self.name, position):
                 raise KernelArgumentError(
                     f"kernel {self.name}: argument {position} is read-only memory, whose owner "
                     "forbids writes, and the parameter is not known as a pointer to const; "

@@ -5,6 +5,7 @@ and DLPack. Streams wait for each other on the device; the host waits for nothin
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,9 @@ def is_array(obj: object) -> bool:
     return hasattr(obj, "__cuda_array_interface__")
 
 
-def layout_of_interface(obj: Any) -> tuple[Layout, bool]:
-    """Return the layout of an object with ``__cuda_array_interface__``, over its memory, and
-    whether its owner forbids writes. Our work waits for that on the stream that it names, or for
-    that which its DLPack includes.
+def layout_of_interface(obj: Any) -> Layout:
+    """Return the layout of an object with ``__cuda_array_interface__``, over its memory. Our work
+    waits for that on the stream that it names, or for that which its DLPack includes.
 
     Raises:
         ArgumentError: it has a mask, names no valid stream, or describes memory beside its own.
@@ -49,7 +49,7 @@ def layout_of_interface(obj: Any) -> tuple[Layout, bool]:
     pointer, is_read_only = interface["data"]
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     strides = interface.get("strides")
-    return _layout(named, obj, pointer, shape, strides, dtype, stream), is_read_only
+    return _layout(named, obj, pointer, shape, strides, dtype, is_read_only, stream)
 
 
 def give_back(array: Any, owner: Any) -> None:
@@ -57,8 +57,18 @@ def give_back(array: Any, owner: Any) -> None:
 
     All work that reads the operand has been submitted by then.
     """
-    stream = owner.__cuda_array_interface__.get("stream") or _LEGACY
-    weakref.finalize(array, _exchange().give_to, array.queue, stream).atexit = False
+    give = _exchange().give_to
+    weakref.finalize(array, give, array.queue, _stream_of(owner)).atexit = False
+
+
+def give_now(owners: Iterable[Any], queue: Any) -> None:
+    """Make the streams of those of ``owners`` that are arrays wait for the work on a queue."""
+    for owner in filter(is_array, owners):
+        _exchange().give_to(queue, _stream_of(owner))
+
+
+def _stream_of(owner: Any) -> int:
+    return owner.__cuda_array_interface__.get("stream") or _LEGACY
 
 
 def _layout(
@@ -68,6 +78,7 @@ def _layout(
     shape: tuple[int, ...],
     strides: tuple[int, ...] | None,
     dtype: np.dtype[Any],
+    is_read_only: bool,
     stream: int | None,
     number: int = 0,
 ) -> Layout:
@@ -93,7 +104,7 @@ def _layout(
         )
     if stream is not None:
         _exchange().take_from(queue, stream)
-    block = BorrowedBlock(memory, last - first + 1, usm_type, queue, SHARED)
+    block = BorrowedBlock(memory, last - first + 1, usm_type, queue, SHARED, is_read_only)
     return Layout(block, pointer - first, shape, strides, dtype)
 
 
@@ -102,9 +113,9 @@ def is_dlpack_device(kind: int) -> bool:
     return kind in _DEVICES.values()
 
 
-def layout_of_dlpack(obj: Any) -> tuple[Layout, bool]:
-    """Return the layout of an object with ``__dlpack__`` in memory of CUDA, over its memory, and
-    whether its owner forbids writes. The object makes our queue wait for its work.
+def layout_of_dlpack(obj: Any) -> Layout:
+    """Return the layout of an object with ``__dlpack__`` in memory of CUDA, over its memory. The
+    object makes our queue wait for its work.
     """
     kind, number = map(int, obj.__dlpack_device__())
     device = module_of("cuda", "devices").devices()[number]
@@ -120,10 +131,8 @@ def layout_of_dlpack(obj: Any) -> tuple[Layout, bool]:
     _exchange().take_from(queue, int(queue.handle))
     found = dlpack_capsules.take(capsule)
     named = f"a {type(obj).__module__}.{type(obj).__name__}"
-    layout = _layout(
-        named, found.owner, found.pointer, found.shape, found.strides, found.dtype, None, number
-    )
-    return layout, found.is_read_only
+    place = found.owner, found.pointer, found.shape, found.strides, found.dtype
+    return _layout(named, *place, found.is_read_only, None, number)
 
 
 def dlpack_device(block: Any) -> tuple[int, int] | None:

@@ -74,12 +74,8 @@ def own_tensor_of(layout: Layout) -> dpt.usm_ndarray:
     )
 
 
-def layout_of_interface(obj: Any, keeps_read_only: bool = False) -> Layout:
+def layout_of_interface(obj: Any) -> Layout:
     """Return the layout of any object with ``__sycl_usm_array_interface__``; the memory is shared.
-
-    Args:
-        obj: the object.
-        keeps_read_only: writes through the layout raise where the object's owner forbids them.
 
     Raises:
         DTypeError: the element type is unsupported.
@@ -92,7 +88,7 @@ def layout_of_interface(obj: Any, keeps_read_only: bool = False) -> Layout:
     else:
         _check_extent(obj)
         tensor = dpt.asarray(obj, copy=False)
-    return layout_of_tensor(tensor, True, keeps_read_only and is_read_only(obj))
+    return layout_of_tensor(tensor, True, is_read_only(obj))
 
 
 def is_read_only(obj: Any) -> bool:

@@ -12,6 +12,7 @@ from cuda.bindings import driver as cuda
 
 import dparray as dp
 from dparray._driver import driver_of
+from dparray._runtime import rounding
 from dparray.memory import dlpack_capsules
 from tests.cuda.standin import StandIn
 
@@ -21,8 +22,12 @@ VALUES = np.arange(24.0).reshape(4, 6)
 @pytest.fixture
 def gpu(driver: StandIn) -> dp.Device:
     """Return the first GPU of the stand-in, whose streams are late."""
+    device = dp.Device("cuda:0")
+    # Arrays of other tests are freed now: freeing memory waits for work that a test holds.
+    driver_of(device.queue).wait_for_kept(device.queue)
+    gc.collect()
     driver.configure(seed=5, delay=20_000)
-    return dp.Device("cuda:0")
+    return device
 
 
 class Foreign:
@@ -283,3 +288,109 @@ def test_interfaces_without_a_stream_are_ordered_by_dlpack(
             assert x.block.pointer == theirs.pointer
         np.testing.assert_array_equal(x.asnumpy(), VALUES)
         np.testing.assert_array_equal(y.asnumpy(), VALUES + 1)
+
+
+# --- arguments of kernels -------------------------------------------------------------------------
+
+
+@dp.kernel
+def add_to(item: Any, x: Any, y: Any) -> None:
+    i, j = item.get_id(0), item.get_id(1)
+    y[i, j] += x[i, j]
+
+
+class OfTheHost(WithBoth):
+    """An array like PyTorch's on the CPU: the interface of its class raises."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        raise AttributeError("not on a GPU")
+
+
+@pytest.mark.parametrize("kind", [WithInterface, WithBoth])
+@pytest.mark.parametrize("writes", ["theirs", "ours", "theirs, of a view"])
+def test_kernels_take_arrays_of_other_libraries(
+    gpu: dp.Device, stream: Any, kind: type[Foreign], writes: str
+) -> None:
+    theirs = kind(stream, VALUES)
+    x = dp.asarray(VALUES, device=gpu) * 3  # pending
+    if writes == "ours":
+        dp.call_kernel(add_to, VALUES.shape, theirs, x)
+        np.testing.assert_array_equal(x.asnumpy(), VALUES * 4)
+        return
+    if writes == "theirs":
+        event = add_to[VALUES.shape](x, theirs)
+    else:
+        event = dp.call_kernel(add_to, VALUES.shape, y=theirs, x=dp.flip(x))
+    event.wait()
+    expected = VALUES + (VALUES * 3 if writes == "theirs" else VALUES[::-1, ::-1] * 3)
+    np.testing.assert_array_equal(theirs.read(theirs.pointer), expected)
+
+
+@pytest.mark.parametrize("limit", [rounding.INDEX_LIMIT, 16], ids=["one launch", "in pieces"])
+def test_kernels_are_ordered_with_the_streams_of_their_arguments(
+    monkeypatch: pytest.MonkeyPatch, driver: StandIn, gpu: dp.Device, stream: Any, limit: int
+) -> None:
+    monkeypatch.setattr(rounding, "INDEX_LIMIT", limit)
+    kept = []  # memory is freed after its work, which is held
+    for seed in range(8):
+        driver.configure(seed, delay=2000)
+        theirs, total = WithInterface(stream, VALUES), dp.asarray(VALUES, device=gpu)
+        kept.append(theirs)
+        with driver.held():  # all of this is submitted before any of it runs
+            dp.call_kernel(add_to, VALUES.shape, theirs, total)
+            dp.call_kernel(add_to, VALUES.shape, total, theirs)
+            theirs.write(np.zeros_like(VALUES))
+        np.testing.assert_array_equal(total.asnumpy(), VALUES * 2)
+        np.testing.assert_array_equal(theirs.read(theirs.pointer), np.zeros_like(VALUES))
+
+
+def test_compiled_functions_take_arrays_of_other_libraries(gpu: dp.Device, stream: Any) -> None:
+    @dp.jit
+    def added(x: Any, y: Any) -> Any:
+        for i in dp.prange(x.shape[0]):
+            y[i] += x[i]
+        return y * 2
+
+    theirs = WithInterface(stream, VALUES[0])
+    found = added(dp.ones(6, device=gpu), theirs)
+    np.testing.assert_array_equal(found.asnumpy(), (VALUES[0] + 1) * 2)
+    np.testing.assert_array_equal(theirs.read(theirs.pointer), VALUES[0] + 1)
+
+
+def test_pending_views_are_computed_before_a_kernel_writes(gpu: dp.Device, stream: Any) -> None:
+    theirs = WithInterface(stream, VALUES)
+    pending = dp.asarray(theirs) * 2
+    dp.call_kernel(add_to, VALUES.shape, dp.ones(VALUES.shape, device=gpu), theirs)
+    np.testing.assert_array_equal(pending.asnumpy(), VALUES * 2)
+
+
+def test_kernels_refuse_arguments_of_other_libraries(gpu: dp.Device, stream: Any) -> None:
+    theirs, shape = WithInterface(stream, VALUES), VALUES.shape
+    for device in (gpu.new_queue(), dp.Device("cuda:1")):
+        with pytest.raises(dp.ExecutionPlacementError, match="to_device"):
+            dp.call_kernel(add_to, shape, theirs, dp.zeros(shape, device=device))
+    unwritable = WithInterface(stream, VALUES, is_read_only=True)
+    x = dp.zeros(shape, device=gpu)
+    dp.call_kernel(add_to, shape, unwritable, x)
+    np.testing.assert_array_equal(x.asnumpy(), VALUES)
+    with pytest.raises(dp.KernelCompileError, match="read-only"):
+        dp.call_kernel(add_to, shape, x, unwritable)
+    with pytest.raises(dp.KernelArgumentError, match=r"argument 'x' .*dp.asarray\(values\)"):
+        dp.call_kernel(add_to, shape, OfTheHost(stream, VALUES), x)
+
+
+def test_arguments_live_until_the_kernel_has_run(
+    driver: StandIn, gpu: dp.Device, stream: Any
+) -> None:
+    theirs, total = WithInterface(stream, VALUES), dp.asarray(VALUES, device=gpu)
+    alive = weakref.ref(theirs)
+    with driver.held():
+        dp.call_kernel(add_to, VALUES.shape, theirs, total)
+        del theirs
+        gc.collect()
+        assert alive() is not None
+    np.testing.assert_array_equal(total.asnumpy(), VALUES * 2)
+    driver_of(gpu.queue).wait_for_kept(gpu.queue)
+    gc.collect()
+    assert alive() is None
