@@ -155,7 +155,8 @@ class Frame:
         operands = list(code.operands)
         result = operands.pop(0).strip("()") if operands[0].startswith("(") else ""
         name, *rest = operands
-        given = [each.strip() for each in rest[0].strip("()").split(",")] if rest else []
+        listed = rest[0].strip("()").split(",") if rest else []
+        given = [each for each in map(str.strip, listed) if each]
         run = self.run
         if name == "vprintf":
             self.results[result] = result

@@ -623,6 +623,13 @@ def test_functions_and_printing() -> None:
 	st.param.b32 [func_retval0], %r2;
 	ret;
 }
+.func (.param .b32 func_retval0) one()
+{
+	.reg .b32 %r<2>;
+	mov.b32 %r1, 1;
+	st.param.b32 [func_retval0], %r1;
+	ret;
+}
 .visible .entry k(
 	.param .u64 .ptr .global .align 4 k_param_0
 )
@@ -644,6 +651,12 @@ def test_functions_and_printing() -> None:
 	call.uni (retval0), twice, (param0);
 	ld.param.b32 %r2, [retval0];
 	} // callseq 0
+	{ // callseq 2, 0
+	.param .b32 retval0;
+	call.uni (retval0), one, ();
+	ld.param.b32 %r4, [retval0];
+	} // callseq 2
+	add.s32 %r2, %r2, %r4;
 	mul.wide.u32 %rd2, %r1, 4;
 	add.s64 %rd3, %rd1, %rd2;
 	st.global.b32 [%rd3], %r2;
@@ -675,7 +688,7 @@ $L__BB0_2:
     out = memory.put(np.zeros(8, "i4"))
     module = Module(text)
     module.launch("k", (1,), (8,), [out], memory)
-    np.testing.assert_array_equal(memory.get(out, "i4", 8), 2 * np.arange(8))
+    np.testing.assert_array_equal(memory.get(out, "i4", 8), 2 * np.arange(8) + 1)
     assert module.printed == ["42 1.5!"]
 
 
