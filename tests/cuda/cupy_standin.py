@@ -493,6 +493,8 @@ def install() -> ModuleType:
     cuda.memory = memory  # type: ignore[attr-defined]
     cuda.get_allocator = lambda: _thread.allocator  # type: ignore[attr-defined]
     vars(cupy).update(ndarray=ndarray, asnumpy=asnumpy, asarray=asarray, cuda=cuda)
+    # CuPy's result is sorted, NumPy's is not.
+    vars(cupy).update(unique_values=lambda x: cupy.unique(x, equal_nan=False))
     for name in ("linalg", "fft"):
         module = _Functions(
             f"cupy.{name}", getattr(np, name), _names_in(folder, f"{name}/__init__.py")

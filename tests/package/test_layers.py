@@ -49,7 +49,7 @@ BUDGETS = {
     "codegen": 3_577,
     "compiler": 23_210,
     "evaluate": 8_184,
-    "array": 6_856,
+    "array": 6_857,
     "kernels": 4_731,
     "functions": 23_546,
     "compiled": 7_199,

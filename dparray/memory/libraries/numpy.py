@@ -75,6 +75,9 @@ class _NumPy(threading.local):
     def asnumpy(self, array: np.ndarray) -> np.ndarray:
         return array
 
+    def unique_values(self, x: np.ndarray) -> np.ndarray:
+        return np.unique(x, equal_nan=False)  # NumPy's unique_values does not sort.
+
     def __getattr__(self, name: str) -> Any:
         if name != "scipy":
             return getattr(np, name)

@@ -108,7 +108,7 @@ SAME: dict[str, Function] = {
     "take_along_axis": lambda xp, of: xp.take_along_axis(of(VECTOR), of(COUNTS), 0),
     "nonzero": lambda xp, of: xp.nonzero(of(COUNTS)),
     "isin": lambda xp, of: xp.isin(of(VECTOR), of(COUNTS)),
-    "unique_values": lambda xp, of: xp.unique_values(of(COUNTS)),
+    "unique_values": lambda xp, of: (xp.unique if xp is np else xp.unique_values)(of(COUNTS)),
     "unique_counts": lambda xp, of: xp.unique_counts(of(COUNTS)),
     "unique_inverse": lambda xp, of: xp.unique_inverse(of(COUNTS.reshape(5, 10))),
     "unique_all": lambda xp, of: xp.unique_all(of(COUNTS)),
