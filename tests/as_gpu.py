@@ -137,14 +137,15 @@ def leave_out(
 
     Args:
         variable: the environment variable that chooses the part.
-        left_out: by reason, the names of what cannot run.
+        left_out: by reason, the names of what cannot run; files also with that of their folder.
         config: that of the run.
         items: its tests.
     """
     leave_to_other_parts(variable, config, items)
     reasons = {name: reason for reason, names in left_out.items() for name in names}
     for item in items:
-        for name in (item.path.stem, item.name.split("[")[0]):
+        file = item.path.stem
+        for name in (file, f"{item.path.parent.name}/{file}", item.name.split("[")[0]):
             if name in reasons:
                 item.add_marker(pytest.mark.skip(reason=reasons[name]))
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import dpctl
 import dpnp
 import numpy as np
 import pytest
@@ -151,7 +150,7 @@ def test_mismatched_arguments_raise_before_any_write(name: str) -> None:
 
 def test_another_queue_is_refused(queue: Any) -> None:
     x = dp.asarray(X, sycl_queue=queue)
-    y = x.to_device(dpctl.SyclQueue(queue.sycl_device))
+    y = x.to_device(x.device.new_queue())
     for call in (
         lambda: dp.matmul(x, x, out=y),
         lambda: dp.vecdot(x, y, keepdims=True),

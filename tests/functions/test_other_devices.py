@@ -312,7 +312,7 @@ def test_bounds_of_an_index_are_one_launch_and_one_read(far: None, dtype: str) -
     if index.dtype.kind == "i":
         index[::3] -= 100
     on_device = dp.asarray(index)
-    on_device.sycl_queue.wait()
+    dp.synchronize(on_device)
     np.testing.assert_array_equal(x[on_device].asnumpy(), values[index.astype("i8")])
     with counted() as events:
         x[on_device]

@@ -22,7 +22,7 @@ VALUES = np.arange(6.0).reshape(2, 3)
 @pytest.fixture
 def other(queue: Any) -> Any:
     """Return another queue on the device of ``queue``."""
-    return dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)
+    return dp.Device(queue).new_queue().queue
 
 
 CREATING = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import dpctl
 import numpy as np
 import pytest
 from scipy import stats
@@ -237,7 +236,7 @@ def test_parameters_may_be_arrays_on_the_generators_queue() -> None:
     rng = dp.random.default_rng(3)
     x = rng.uniform(dp.asarray([0.0, 10.0]), dp.asarray([1.0, 11.0]), size=(1000, 2))
     assert bool(dp.all((x >= dp.asarray([0.0, 10.0])) & (x <= dp.asarray([1.0, 11.0]))))
-    elsewhere = dp.asarray([0.0], sycl_queue=dpctl.SyclQueue(rng.device.sycl_device))
+    elsewhere = dp.asarray([0.0], device=rng.device.new_queue())
     for call in (
         lambda: rng.uniform(elsewhere, 1.0),
         lambda: rng.normal(elsewhere, 1.0),
@@ -253,7 +252,7 @@ def test_parameters_may_be_arrays_on_the_generators_queue() -> None:
 def test_parameters_on_another_queue_are_refused(name: str) -> None:
     rng = dp.random.default_rng(3, usm_type="host")
     parameters = dict(DISCRETE_PARAMETERS).get(name) or CONTINUOUS[name][0]
-    other = dpctl.SyclQueue(rng.device.sycl_device)
+    other = rng.device.new_queue()
     for place in range(len(parameters)):
         arrays = [dp.asarray([value] * 2, usm_type="shared") for value in parameters]
         result = getattr(rng, name)(*arrays)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dpctl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -104,7 +103,7 @@ def test_selecting_follows_its_input(queue):
     np.testing.assert_array_equal(found.asnumpy(), host[host > 1])
     (places,) = dp.nonzero(x > 1)
     assert (places.queue, places.usm_type) == (queue, "shared")
-    other = dp.asarray(host > 1, sycl_queue=dpctl.SyclQueue(queue.sycl_device))
+    other = dp.asarray(host > 1, device=dp.Device(queue).new_queue())
     for use in (lambda: x[other], lambda: x.__setitem__(other, 1)):
         with pytest.raises(dp.ExecutionPlacementError):
             use()

@@ -102,11 +102,11 @@ def test_both_follow_their_data(queue: dpctl.SyclQueue) -> None:
 @pytest.mark.parametrize("function", [wave, squared_distance])
 def test_operands_on_two_queues_are_refused(function: Any) -> None:
     x = dp.ones(5)
-    y = dp.ones(5, sycl_queue=dpctl.SyclQueue(x.sycl_device))
+    y = dp.ones(5, device=x.device.new_queue())
     with pytest.raises(dp.ExecutionPlacementError, match=r"y = y\.to_device\(x\.device\)"):
         function(x, y)
     with pytest.raises(dp.ExecutionPlacementError, match="out"):
-        function(x, x, out=dp.zeros((), sycl_queue=y.sycl_queue))
+        function(x, x, out=dp.zeros((), device=y.device))
 
 
 def test_bad_operands() -> None:

@@ -127,12 +127,11 @@ def test_a_small_integer_input_from_the_host_selects_the_plan() -> None:
 
 
 def test_weights_are_placed_on_the_device_of_the_model() -> None:
-    queue = dp.ones(1).sycl_queue
-    other = type(queue)(queue.sycl_device)
+    other = dp.ones(1).device.new_queue()
     proto, weights = dense()
     model = dp.onnx.load(proto, device=other)
     x = values(3, 8)
-    assert model(x).sycl_queue == other
+    assert model(x).queue == other.queue
     np.testing.assert_allclose(model(x).asnumpy(), expected(x, weights), rtol=1e-5)
     with pytest.raises(dp.exceptions.ExecutionPlacementError, match="to_device"):
         model(dp.asarray(x))

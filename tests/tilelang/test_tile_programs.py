@@ -156,11 +156,10 @@ def test_missing_unknown_and_host_arguments_raise(queue: Any) -> None:
 
 
 def test_arrays_of_two_queues_are_refused() -> None:
-    import dpctl
 
-    other = dpctl.SyclQueue(dp.default_device().sycl_device)
+    other = dp.default_device().new_queue()
     with pytest.raises(dp.ExecutionPlacementError):
-        tilelang.function(MATMUL)(dp.ones((2, 2)), dp.ones((2, 2), sycl_queue=other))
+        tilelang.function(MATMUL)(dp.ones((2, 2)), dp.ones((2, 2), device=other))
 
 
 def test_results_share_no_memory_with_inputs() -> None:
