@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import importlib
 import linecache
 import math
 import os
@@ -23,12 +24,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
 import dparray as dp
+from dparray._driver import traits_of
+from dparray._simulator import language
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "float32", "float64")
@@ -40,6 +45,7 @@ _IS_CHILD = "DPARRAY_TEST_RANDOM_CHILD"
 _SECONDS_OF_A_KERNEL = 120  # of CPU time, so that a loaded machine ends no process
 _PLAIN = ((1,), (17,), (40,), (5, 6), (3, 2, 4))
 _OUT = 5  # the position of "out" among the arguments
+_SIMULATE = importlib.import_module("dparray._simulator.simulate")
 
 
 class Case(NamedTuple):
@@ -369,8 +375,37 @@ def make_case(seed: int) -> Case:
     return Case("\n".join([*head, *writer.lines, ""]), index_space, tuple(arguments))
 
 
-def compare(case: Case, queue: Any = None) -> None:
-    """Raise ``AssertionError`` unless a device and a simulation agree."""
+@contextmanager
+def sub_groups_as_on(queue: Any) -> Iterator[None]:
+    """Let simulations form sub-groups of the work-items of which a queue's device forms them.
+
+    In groups of several dimensions SYCL's CPU device takes neighbors in the first dimension, as the
+    simulator does, and other drivers take neighbors in the last one.
+    """
+    if traits_of(queue).driver == "sycl":
+        yield
+        return
+    position, sub_group = language.position_in_sub_group, language.SimulatedSubGroup
+
+    def consecutive(at: tuple[int, ...], size: tuple[int, ...], width: int) -> tuple[int, int]:
+        return position((language.linear_index(at, size),), (math.prod(size),), width)
+
+    def of_consecutive(item: Any, size: tuple[int, ...], width: int) -> Any:
+        return sub_group(item, (math.prod(size),), width)
+
+    with (
+        mock.patch.object(_SIMULATE, "position_in_sub_group", consecutive),
+        mock.patch.object(language, "SimulatedSubGroup", of_consecutive),
+    ):
+        yield
+
+
+def compare(case: Case, queue: Any = None) -> list[np.ndarray]:
+    """Return the arrays that a device computes.
+
+    Raises:
+        AssertionError: a simulation computes others.
+    """
     scope: dict[str, Any] = {"__name__": "random_kernel"}
     # Simulations read it: some of their numbers have the types of the annotations in the text.
     name = f"<random kernel {hash(case.text):x}>"
@@ -386,16 +421,17 @@ def compare(case: Case, queue: Any = None) -> None:
     # The device chooses the size of sub-groups; the kernel has written it to the last row of out.
     is_grouped = isinstance(case.index_space, dp.NdRange)
     length = int(given[_OUT].asnumpy()[-1, 0]) if is_grouped else 16
-    dp.simulate(kernel, case.index_space, *wanted, sub_group_size=length)
-    for at, (found, expected) in enumerate(zip(given, wanted, strict=True)):
-        if not isinstance(expected, np.ndarray):
-            continue
+    with sub_groups_as_on(given[_OUT].queue):
+        dp.simulate(kernel, case.index_space, *wanted, sub_group_size=length)
+    results = [one.asnumpy() for one in given if isinstance(one, dp.ndarray)]
+    references = [one for one in wanted if isinstance(one, np.ndarray)]
+    for at, (found, expected) in enumerate(zip(results, references, strict=True)):
+        message = f"array {at} of {case.index_space}"
         if expected.dtype.kind == "f":
-            np.testing.assert_allclose(
-                found.asnumpy(), expected, rtol=2e-3, atol=2e-3, err_msg=f"argument {at}"
-            )
-        else:
-            np.testing.assert_array_equal(found.asnumpy(), expected, err_msg=f"argument {at}")
+            np.testing.assert_allclose(found, expected, 2e-3, 2e-3, err_msg=message)
+        else:  # allclose compares large integers as floats
+            np.testing.assert_array_equal(found, expected, message)
+    return results
 
 
 def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) -> None:

@@ -36,6 +36,7 @@ from dparray._simulator import inferred
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # if it is run as a program
 from tests.compiler.module_rules import faults
+from tests.kernel.random_kernels import sub_groups_as_on
 
 _FIRST, _LAST = 20, 20  # the work-items that are compared with plain Python
 _ROWS = 4  # of the output: the values of variables at the end of the kernel
@@ -664,7 +665,7 @@ def compare(case: Case, queue: Any = None) -> None:
         wanted = np.zeros(shape, "int64")
         length = int(given_rows[_ROWS].max())
         untyped = mock.patch.object(_SIMULATE, "types_of", return_value=inferred.Types())
-        with untyped, np.errstate(all="ignore"):
+        with untyped, np.errstate(all="ignore"), sub_groups_as_on(found.queue):
             arguments = (case.counts, case.values, wanted, *local)
             dp.simulate(kernel, case.index_space, *arguments, sub_group_size=length)
         np.testing.assert_array_equal(given_rows[:_ROWS], wanted[:_ROWS], f"{case.index_space}")

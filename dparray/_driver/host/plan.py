@@ -19,6 +19,7 @@ from dparray._driver.host.reading import Block, Instruction, Unsupported, size_o
 WIDTH = 32
 #: Elements of a private array that is cleared one by one.
 _MAX_CLEARED = 64
+_ALIGNMENT = re.compile(r", align (\d+)")
 _SCALAR_ARRAY = re.compile(r"\[(\d+) x (half|float|double|i8|i16|i32|i64)\]")
 
 
@@ -67,10 +68,13 @@ class Plan:
         every = [one for block in function.blocks for one in block.body]
         self.allocas = {one.name: one for one in every if one.name and one.opcode == "alloca"}
         for one in self.allocas.values():
-            found = re.match(r"alloca (.+?)(?:, align \d+)?$", one.text)
-            assert found is not None
-            one.kind = found[1].split(", i32")[0]
+            one.kind = _ALIGNMENT.sub("", one.text.removeprefix("alloca ")).split(", i32")[0]
         self._interleave()
+        for name, one in self.allocas.items():
+            if name not in self.interleaved and (found := _ALIGNMENT.search(one.text)):
+                # LLVM's passes may have aligned it for vectors: each work-item's is aligned so.
+                unit = int(found[1])
+                one.kind = f"[{-(-size_of(one.kind) // unit) * unit} x i8]"
         self.cheap, self._bases = function.cheap_values()
         self.slots = self._slots()
         self.masked: dict[str, str] = {}
@@ -122,7 +126,7 @@ class Plan:
     def _interleaved_accesses(
         self, name: str, whole: str, users: dict[str, list[Instruction]]
     ) -> list[tuple[Instruction, str | None]] | None:
-        """Return new texts for the addresses in a private array; ``None`` for one that is cleared.
+        """Return new texts for the uses of a private array; ``None`` for one that clears it.
 
         The result is ``None`` if there are other uses of the array.
         """
@@ -133,6 +137,7 @@ class Plan:
         changes: list[tuple[Instruction, str | None]] = []
         for user in users.get(name, ()):
             if _is_access(user, name, kind):
+                changes.append((user, _ALIGNMENT.sub("", user.text)))
                 continue
             is_cleared = f"i8 0, i64 {count * size}," in user.text and count <= _MAX_CLEARED
             if "@llvm.memset.p0.i64(" in user.text and is_cleared:
@@ -145,8 +150,10 @@ class Plan:
             )
             if not address or user.name is None:
                 return None
-            if not all(_is_access(each, user.name, kind) for each in users.get(user.name, ())):
+            accesses = users.get(user.name, ())
+            if not all(_is_access(each, user.name, kind) for each in accesses):
                 return None
+            changes += [(each, _ALIGNMENT.sub("", each.text)) for each in accesses]
             index = [each for each in address[2].split(", ") if each]
             if address[1] == kind and len(index) == 1:
                 at = index[0]

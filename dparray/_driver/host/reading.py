@@ -91,7 +91,8 @@ def size_of(kind: str) -> int:
         return sum(-(-size_of(each) // 8) * 8 for each in split(kind[1:-1]))
     found = re.fullmatch(r"[\[<](\d+) x (.*)[\]>]", kind)
     assert found is not None, kind
-    return int(found[1]) * size_of(found[2])
+    nbytes = int(found[1]) * size_of(found[2])
+    return 1 << (nbytes - 1).bit_length() if kind[0] == "<" else nbytes
 
 
 def plain_name(label: str) -> str:
