@@ -194,6 +194,8 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
             return x if out is None else write_out(name, x, out)
         raise AxisError(f"{name}: no axis is named, but the last one changes its length")
 
+    if x.dtype == np.float16:  # NumPy scales in float16, and its real results overflow
+        x = x.astype(np.float32)
     transform = partial(by_name(f"fft.{name}"), norm=norm, **options)
     if x.size:
         return write_out(name, compute(name, (("x", x),), host=True, library=transform), out)

@@ -221,8 +221,8 @@ def _transform(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a transform of numbers of any kind and stride."""
 
     def transform(x: Any, **options: Any) -> Any:
-        if x.dtype.kind not in "fc" or x.dtype == np.float16:
-            x = _converted(x, np.float32 if x.dtype == np.float16 else np.float64)
+        if x.dtype.kind not in "fc":
+            x = _converted(x, np.float64)
         elif name in _TO_REAL and x.dtype.kind == "c":
             x = _packed(x)  # cuFFT writes into its argument
         lengths = options.get("s")

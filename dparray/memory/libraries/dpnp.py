@@ -489,9 +489,8 @@ def _transform(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def transform(x: Any, **options: Any) -> Any:
         has_double = "fp64" in traits_of(_here.queue).aspects
-        if x.dtype.kind not in "fc" or x.dtype == np.float16:
-            single = x.dtype == np.float16 or not has_double
-            x = x.astype(np.float32 if single else np.float64)
+        if x.dtype.kind not in "fc":
+            x = x.astype(np.float64 if has_double else np.float32)
         writes = name in _TO_REAL and x.dtype.kind == "c"  # into its argument
         if writes or shows_elements_twice(x.shape, x.strides):
             x = x.copy()  # it reads beyond what is broadcast, too
