@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._layout import broadcast_shapes
 from dparray._placement import Placement
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.operands import default_float, matrices
@@ -17,6 +21,18 @@ __all__ = ["lu", "lu_factor", "lu_solve"]
 
 def floating(x: ndarray) -> ndarray:
     return x if x.dtype.kind in "fc" else astype_array(x, default_float(x))
+
+
+def _of_no_matrices(x: ndarray, *shapes: tuple[int, ...]) -> tuple[ndarray, ...]:
+    """Return the factors of a stack without matrices, which SciPy refuses or shapes otherwise.
+
+    Those of one dimension are indices.
+    """
+    place, head = Placement(x.queue, x.usm_type), x.shape[:-2]
+    dtypes = [np.dtype(np.int64) if len(shape) == 1 else x.dtype for shape in shapes]
+    return tuple(
+        empty_on(place, head + shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)
+    )
 
 
 def lu(
@@ -51,6 +67,11 @@ def lu(
         [[0.0, 2.0], [4.0, 6.0]]
     """
     x = floating(matrices("lu", "x", x, square=False))
+    if 0 in x.shape[:-2]:
+        m, n = x.shape[-2:]
+        first = (m, min(m, n)) if permute_l else (m,) if p_indices else (m, m)
+        middle = () if permute_l else ((m, min(m, n)),)
+        return _of_no_matrices(x, first, *middle, (min(m, n), n))
     return compute(
         "lu",
         (("x", x),),
@@ -85,6 +106,9 @@ def lu_factor(
         ([[4.0, 6.0], [0.0, 2.0]], [1, 1])
     """
     x = floating(matrices("lu_factor", "x", x, square=False))
+    if 0 in x.shape[:-2]:
+        factors, rows = _of_no_matrices(x, x.shape[-2:], (min(x.shape[-2:]),))
+        return factors, rows
     return compute(
         "lu_factor",
         (("x", x),),
@@ -133,6 +157,10 @@ def lu_solve(
         raise ShapeError(
             f"lu_solve: b of shape {b.shape} does not fit factors of shape {factors.shape}"
         )
+    if 0 in factors.shape[:-2]:
+        shape = broadcast_shapes("lu_solve", (factors.shape[:-2], b.shape[:-2])) + b.shape[-2:]
+        dtype = np.result_type(factors.dtype, b.dtype)
+        return empty_on(Placement(factors.queue, factors.usm_type), shape, dtype)
     return compute(
         "lu_solve",
         (("lu", factors), ("piv", rows), ("b", b)),

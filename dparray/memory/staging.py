@@ -38,6 +38,12 @@ def host_view(layout: Layout) -> np.ndarray:
     if isinstance(block, _HostBlock):
         return block.host_bytes
     check_host_access(block.queue, block.usm_type)
+    return view_at_address(layout)
+
+
+def view_at_address(layout: Layout) -> np.ndarray:
+    """Return a NumPy array over memory that is the host's, which it keeps alive."""
+    block = layout.block
     buffer: Any = (ctypes.c_char * block.nbytes).from_address(block.pointer)
     buffer._owner = block
     return np.ndarray(layout.shape, layout.dtype, buffer, layout.offset, layout.strides)

@@ -332,3 +332,26 @@ def test_a_loop_that_follows_another_is_left_at_different_times() -> None:
     (x,) = on_host(np.zeros(40))
     dp.call_kernel(two_loops, dp.Range(40), x, 2, 11.5)
     assert x.tolist() == [expected(i) for i in range(40)]
+
+
+def test_functions_that_numpy_has_not_or_with_other_defaults() -> None:
+    a = np.random.default_rng(0).integers(0, 5, (3, 40)).astype("complex64")
+    b = np.linspace(-30, 30, 4000)
+    x, y = on_host(a, b)
+    with dp.config.override(host_tier=False):
+        assert np.array_equal(dp.argsort(x).asnumpy(), np.argsort(a, kind="stable"))
+        same(dp.cumulative_logsumexp(y), np.logaddexp.accumulate(b), 1e-12)
+
+
+@pytest.mark.parametrize("device", ["host:cpu", "cpu"])
+def test_factors_of_a_stack_without_matrices(device: str) -> None:
+    a, b = dp.zeros((0, 3, 4), device=device), dp.ones((4, 2), device=device)
+    shapes = [(0, 3, 3), (0, 3, 3), (0, 3, 4)]
+    assert [each.shape for each in dp.linalg.lu(a)] == shapes
+    assert [each.shape for each in dp.linalg.lu(a, permute_l=True)] == shapes[1:]
+    rows = dp.linalg.lu(a, p_indices=True)[0]
+    assert (rows.shape, rows.dtype) == ((0, 3), np.int64)
+    factors, rows = dp.linalg.lu_factor(dp.zeros((0, 4, 4), device=device))
+    assert (factors.shape, rows.shape) == ((0, 4, 4), (0, 4))
+    assert dp.linalg.lu_solve((factors, rows), b * 1j).shape == (0, 4, 2)
+    assert dp.linalg.lu_solve((factors, rows), b * 1j).dtype == np.complex128

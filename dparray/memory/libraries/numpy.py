@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class _NumPy(threading.local):
         return self._view(layout)
 
     def _view(self, layout: Layout) -> np.ndarray:
-        return staging.host_view(layout)
+        return staging.view_at_address(layout)
 
     def layout(self, array: Any) -> Layout:
         queue, usm_type = self._place
@@ -80,7 +81,7 @@ class _NumPy(threading.local):
 
     def __getattr__(self, name: str) -> Any:
         if name != "scipy":
-            return getattr(np, name)
+            return _REPLACED.get(name) or getattr(np, name)
         try:
             importlib.import_module("scipy.linalg")
         except ImportError as error:
@@ -90,5 +91,20 @@ class _NumPy(threading.local):
             ) from None
         return importlib.import_module("scipy")
 
+
+def _cumulative_logsumexp(
+    x: Any, *, axis: int, dtype: Any, include_initial: bool = False, out: np.ndarray
+) -> None:
+    target = np.moveaxis(out, axis, 0)
+    if include_initial:
+        target[0], target = -np.inf, target[1:]
+    np.logaddexp.accumulate(np.moveaxis(x, axis, 0), 0, dtype, out=target)
+
+
+#: Functions that NumPy lacks, or whose defaults are others than a :class:`Library`'s.
+_REPLACED: dict[str, Callable[..., Any]] = {
+    "argsort": partial(np.argsort, kind="stable"),
+    "cumulative_logsumexp": _cumulative_logsumexp,
+}
 
 library = _NumPy()

@@ -7,9 +7,8 @@ back when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,22 +66,5 @@ class _OnHost(_NumPy):
                     if not np.array_equal(values, before):
                         copies.copy_from_host(values, whole)
 
-    def __getattr__(self, name: str) -> Any:
-        return _REPLACED.get(name) or super().__getattr__(name)
-
-
-def _cumulative_logsumexp(
-    x: Any, *, axis: int, dtype: Any, include_initial: bool = False, out: np.ndarray
-) -> None:
-    target = np.moveaxis(out, axis, 0)
-    if include_initial:
-        target[0], target = -np.inf, target[1:]
-    np.logaddexp.accumulate(np.moveaxis(x, axis, 0), 0, dtype, out=target)
-
-
-_REPLACED: dict[str, Callable[..., Any]] = {
-    "argsort": partial(np.argsort, kind="stable"),
-    "cumulative_logsumexp": _cumulative_logsumexp,
-}
 
 library = _OnHost()
