@@ -87,8 +87,6 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
         "test_loads_and_stores_get_an_order_that_they_may_have",
         "test_pure_indices_may_be_assumed_not_to_overflow",
     ),
-    # On CUDA the last dimension runs fastest in a sub-group, in the simulator the first.
-    "has sub-groups in groups of two dimensions": ("test_a_loop_counted_in_two_bits_is_written",),
     "checks messages that name the CPU device": ("functions/test_bad_input",),
     "takes float64 powers to the last bit, which NVIDIA's library does not compute": (
         "test_broadcast_operands_do_not_affect_the_memory_order",

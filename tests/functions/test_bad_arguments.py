@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import dpctl
 import numpy as np
 import pytest
 
@@ -48,7 +47,7 @@ def given() -> dict[str, Any]:
         "M": dp.asarray([[2.0, 1.0], [1.0, 3.0]]),
         "V": dp.arange(4.0),
         "I": dp.asarray([1, 0, 2]),
-        "elsewhere": dp.ones(2, sycl_queue=dpctl.SyclQueue(device.sycl_device)),
+        "elsewhere": dp.ones(2, sycl_queue=device.new_queue().queue),
     }
 
 

@@ -7,7 +7,6 @@ import math
 import warnings
 from typing import Any, Literal
 
-import dpctl
 import numpy as np
 import pytest
 
@@ -414,7 +413,7 @@ def test_transforms_to_real_numbers_in_single_precision_of_any_number_of_points(
 
 
 def test_booleans_in_a_list_are_a_mask_for_the_operands() -> None:
-    x = dp.ones(3, device=dpctl.SyclQueue("cpu"))
+    x = dp.ones(3, device=dp.Device("cpu").new_queue())
     assert dp.add(x, 1, where=[1, 0.0, 2], out=x).tolist() == [2, 1, 2]
     assert float(dp.sum(x, where=[0, 1, 1])) == 3
     with pytest.raises(dp.DTypeError, match="must be a Boolean mask"):

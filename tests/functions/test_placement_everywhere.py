@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import dpctl
 import numpy as np
 import pytest
 
@@ -462,7 +461,7 @@ def test_every_parameter_is_listed() -> None:
 def pairs() -> dict[str, tuple[Any, Any, str]]:
     device = dp.Device("cpu")
     first, second = device.create_sub_devices(partition=1)[:2]
-    extra = dp.Device(dpctl.SyclQueue(device.sycl_device))
+    extra = device.new_queue()
     return {
         "sub-devices": (first, second, "different sub-devices of one device"),
         "queues": (device, extra, "same device, different queues"),
@@ -576,7 +575,7 @@ def test_the_result_is_on_the_common_queue_with_the_coerced_usm_type(
     inputs = {parameter: v for parameter, v in parameters.items() if parameter != "out"}
     if len(inputs) < 2 and not takes_sequence(inputs):
         kinds, expected = (kinds[0], kinds[0]), kinds[0]
-    queue = dpctl.SyclQueue(dp.Device("cpu").sycl_device)
+    queue = dp.Device("cpu").new_queue().queue
     first: list[str] = []
 
     def place(parameter: str) -> dict[str, Any]:

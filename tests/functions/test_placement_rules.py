@@ -188,7 +188,7 @@ def test_overlapping_parts_of_different_strides(queue: Any, size: int) -> None:
     np.testing.assert_array_equal(x.asnumpy(), values)
 
 
-@pytest.mark.skipif(dp.Device("cpu").sycl_device.max_compute_units < 2, reason="one compute unit")
+@pytest.mark.skipif(dp.Device("cpu").traits.units < 2, reason="one compute unit")
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_copies_between_sub_devices_of_one_context(size: int) -> None:
     parts = dpctl.SyclDevice("cpu").create_sub_devices(partition=1)
@@ -205,9 +205,9 @@ def test_copies_between_sub_devices_of_one_context(size: int) -> None:
 
 def test_placements_with_different_names() -> None:
     cpu = dp.Device("cpu")
-    if cpu.sycl_device.max_compute_units < 2:
+    if cpu.traits.units < 2:
         pytest.skip("one compute unit")
-    units = cpu.sycl_device.max_compute_units // 2
+    units = cpu.traits.units // 2
     raw = cpu.sycl_device.create_sub_devices(partition=1)
     places = [
         cpu.create_sub_devices(partition=1)[0],

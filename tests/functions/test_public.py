@@ -7,7 +7,6 @@ import os
 import sys
 from typing import Any
 
-import dpctl
 import numpy as np
 import pytest
 
@@ -34,8 +33,7 @@ found = public(small=_small, takes=("axis",))(_plain)
 
 @pytest.fixture
 def second_queue() -> Any:
-    device = dp.Device("cpu").sycl_device
-    return dpctl.SyclQueue(device)
+    return dp.Device("cpu").new_queue().queue
 
 
 @pytest.fixture(autouse=True)

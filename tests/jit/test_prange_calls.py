@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dpctl
 import numpy as np
 import pytest
 
@@ -227,11 +226,10 @@ def test_exceptions_are_raised_with_every_threading_layer_of_numba() -> None:
 
 
 def test_threads_that_call_together_and_sub_devices() -> None:
-    device = dpctl.SyclDevice("cpu")
     expected = np.zeros((6, 6))
     sum_of_inverses(MATRICES, expected)
     compiled = dp.jit(sum_of_inverses)
-    queues = [dpctl.SyclQueue(each) for each in device.create_sub_devices(partition=1)[:2]]
+    queues = [each.queue for each in dp.Device("cpu").create_sub_devices(partition=1)[:2]]
     results = []
 
     def call(queue: Any) -> None:
@@ -254,10 +252,9 @@ def test_threads_that_call_together_and_sub_devices() -> None:
 def test_a_sub_device_uses_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[int] = []
     monkeypatch.setattr("dparray._jit.native.use_threads", used.append)
-    device = dpctl.SyclDevice("cpu")
+    device = dp.Device("cpu")
     part = device.create_sub_devices(partition=1)[0]
-    for each in (device, part):
-        queue = dpctl.SyclQueue(each)
+    for queue in (device.new_queue().queue, part.queue):
         out = dp.zeros((6, 6), sycl_queue=queue)
         dp.jit(sum_of_inverses)(dp.asarray(MATRICES, sycl_queue=queue), out)
-    assert used == [device.max_compute_units, 1]
+    assert used == [device.traits.units, 1]

@@ -26,6 +26,7 @@ _IN_A_CASE = 20
 def _compare_in_a_process(seeds: Iterable[int], *, with_uint64: bool = True) -> None:
     """Compare programs in a separate process, because a driver's compiler may end it."""
     text = (
+        f"import dparray\ndparray.set_default_device({dp.Device().filter_string!r})\n"
         "from tests.kernel.random_programs import compare, make_case\n"
         f"for seed in {list(seeds)}:\n"
         "    print(seed, flush=True)\n"

@@ -156,7 +156,6 @@ def test_missing_unknown_and_host_arguments_raise(queue: Any) -> None:
 
 
 def test_arrays_of_two_queues_are_refused() -> None:
-
     other = dp.default_device().new_queue()
     with pytest.raises(dp.ExecutionPlacementError):
         tilelang.function(MATMUL)(dp.ones((2, 2)), dp.ones((2, 2), device=other))
