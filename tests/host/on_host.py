@@ -34,6 +34,9 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     "has a function that dpnp computes on the host": (
         "test_dpnp_computes_eigenvalues_on_the_host_and_pickles_are_asked_for",
     ),
+    "divides a range into groups, which this driver does not": (
+        "test_a_range_of_too_many_groups_is_as_one",
+    ),
     "creates queues of SYCL": ("test_a_failing_wait_names_kernel_and_line",),
     "counts launches of the compiled module, which submits none there": (
         "test_cached_launches",
