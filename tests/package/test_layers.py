@@ -42,12 +42,12 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 864,
-    "driver": 7_480,
+    "driver": 7_555,
     "runtime": 4_152,
     "memory": 4_134,
     "graph": 2_254,
     "codegen": 3_577,
-    "compiler": 23_210,
+    "compiler": 23_352,
     "evaluate": 8_184,
     "array": 6_857,
     "kernels": 4_731,

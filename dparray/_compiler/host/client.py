@@ -8,9 +8,11 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
+from dparray._compiler.host.division import as_floats
 from dparray._compiler.host.functions import is_joint
 from dparray._compiler.host.mathematics import APART
 from dparray._compiler.host.translation import LOCAL_MEMORY, translated
+from dparray._compiler.host.unrolling import with_marked_loops
 from dparray._compiler.targets import EmissionError
 from dparray._driver.interface import Target
 
@@ -52,6 +54,12 @@ def optimised(text: str, target: Target, contracts: bool = False) -> tuple[str, 
             function.linkage = "internal"
     _optimise(module)
     result = str(module)
+    if (changed := as_floats(with_marked_loops(result))) != result:
+        module = llvm.parse_assembly(changed)
+        _optimise(module)
+        result = str(module)
+    # No address wraps around. Without that mark, LLVM gathers elements at constant strides.
+    result = re.sub(r"= getelementptr (?!inbounds|nusw|nuw)", "= getelementptr nusw ", result)
     undefined = {
         name for name in _UNDEFINED.findall(result) if not is_joint(name) and name != LOCAL_MEMORY
     }

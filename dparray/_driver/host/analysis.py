@@ -293,12 +293,12 @@ class Function:
                 if is_choice and not self.divergent.isdisjoint(block.body[-1].used):
                     handled.add(block.name)
                     changed = True
-                    seen, nearest = self._between(block)
+                    seen, nearest = self.between(block)
                     self.partial |= seen
                     joins |= seen | ({nearest} if nearest else set())
 
         for name in handled:
-            seen, _ = self._between(self.by[name])
+            seen, _ = self.between(self.by[name])
             reached = [is_of_sub_group(self.joint[each][0]) for each in seen & self.joint.keys()]
             if not all(reached) and self._is_of_ids(self.by[name].body[-1]):
                 raise Unsupported("barriers and group functions that only some work-items reach")
@@ -328,7 +328,7 @@ class Function:
             return "@llvm." not in one.text or "@llvm.masked" in one.text
         return one.opcode in ("load", "alloca", "atomicrmw", "cmpxchg")
 
-    def _between(self, block: Block) -> tuple[set[str], str | None]:
+    def between(self, block: Block) -> tuple[set[str], str | None]:
         """Return the blocks from a divergent branch to where all work-items meet, and that one."""
         nearest = self.nearest(self.pdom[block.name] - {block.name})
         seen: set[str] = set()

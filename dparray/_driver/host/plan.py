@@ -54,6 +54,7 @@ class Plan:
         allocas: private memory; the type of one is its ``kind``.
         interleaved: by name, the element types of private arrays that are stored by elements.
         heads: the blocks with which regions begin.
+        choices: the blocks behind which all work-items go to one of two regions.
         masked: by the head of a loop that work-items leave at different times, where they meet.
         live: by block, the slots that are read from there on.
         written: by block, the slots that it defines.
@@ -80,6 +81,7 @@ class Plan:
         self.masked: dict[str, str] = {}
         self._together: list[str] = []
         self.heads = self._heads(allows_masks)
+        self.choices = self._cut_choices()
         self.written: dict[str, set[str]] = {}
         self.live: dict[str, set[str]] = {}
         self._find_live()
@@ -133,39 +135,25 @@ class Plan:
         found = _SCALAR_ARRAY.fullmatch(whole)
         assert found is not None
         count, kind = int(found[1]), found[2]
-        size = size_of(kind)
+        zeros = f"i8 0, i64 {count * size_of(kind)},"
         changes: list[tuple[Instruction, str | None]] = []
-        for user in users.get(name, ()):
-            if _is_access(user, name, kind):
-                changes.append((user, _ALIGNMENT.sub("", user.text)))
-                continue
-            is_cleared = f"i8 0, i64 {count * size}," in user.text and count <= _MAX_CLEARED
-            if "@llvm.memset.p0.i64(" in user.text and is_cleared:
-                changes.append((user, None))
-                continue
-            address = re.fullmatch(
-                r"getelementptr (?:inbounds |nuw |nusw )*(.+?), ptr "
-                rf"{re.escape(name)}((?:, i(?:32|64) \S+)+)",
-                user.text,
-            )
-            if not address or user.name is None:
-                return None
-            accesses = users.get(user.name, ())
-            if not all(_is_access(each, user.name, kind) for each in accesses):
-                return None
-            changes += [(each, _ALIGNMENT.sub("", each.text)) for each in accesses]
-            index = [each for each in address[2].split(", ") if each]
-            if address[1] == kind and len(index) == 1:
-                at = index[0]
-            elif address[1] == whole and len(index) == 2 and index[0].endswith(" 0"):
-                at = index[1]
-            elif address[1] == "i8" and re.fullmatch(r"i64 \d+", index[0]):
-                if int(index[0][4:]) % size:
+        pointers = [name]
+        for pointer in pointers:  # Addresses may be computed from others.
+            for user in users.get(pointer, ()):
+                if _is_access(user, pointer, kind):
+                    changes.append((user, _ALIGNMENT.sub("", user.text)))
+                    continue
+                if "@llvm.memset.p0.i64(" in user.text:
+                    if pointer != name or zeros not in user.text or count > _MAX_CLEARED:
+                        return None
+                    changes.append((user, None))
+                    continue
+                at = _element(user, pointer, whole, kind)
+                if at is None or user.name is None:
                     return None
-                at = f"i64 {int(index[0][4:]) // size}"
-            else:
-                return None
-            changes.append((user, f"getelementptr [{self.count} x {kind}], ptr {name}, {at}"))
+                text = f"getelementptr [{self.count} x {kind}], ptr {pointer}, {at}"
+                changes.append((user, text))
+                pointers.append(user.name)
         return changes
 
     def _cleared(
@@ -289,6 +277,27 @@ class Plan:
                 ]
         return list(dict.fromkeys(heads))
 
+    def _cut_choices(self) -> set[str]:
+        """Cut at branches that all work-items take together if a region begins on one of the ways.
+
+        Such a branch is decided once, behind the loop over work-items, which LLVM can then
+        vectorize.
+        """
+        function, found, size = self.function, set[str](), -1
+        blocks = [block for block in function.blocks if len(set(block.to)) == 2]
+        while len(found) != size:
+            size = len(found)
+            for block in blocks:
+                if block.name in found or not function.partial.isdisjoint([block.name, *block.to]):
+                    continue
+                between, meeting = function.between(block)
+                is_uniform = function.divergent.isdisjoint(block.body[-1].used)
+                if is_uniform and not between.isdisjoint(self.heads):
+                    found.add(block.name)
+                    more = [*block.to, *([] if meeting is None else [meeting])]
+                    self.heads += [each for each in dict.fromkeys(more) if each not in self.heads]
+        return found
+
     def _is_nested(self, head: str, inside: Collection[str]) -> bool:
         others = [each for each in self.function.loops if each != head]
         return any(head in self.function.loops[each] or each in inside for each in others)
@@ -300,6 +309,26 @@ def _is_access(user: Instruction, pointer: str, kind: str) -> bool:
     if user.opcode == "load":
         return re.match(rf"load {kind}, {place}", user.text) is not None
     return user.opcode == "store" and bool(re.match(rf"store {kind} [^,]+, {place}", user.text))
+
+
+def _element(user: Instruction, pointer: str, whole: str, kind: str) -> str | None:
+    """Return how many elements behind another an address is; ``None`` if that is not known."""
+    address = re.fullmatch(
+        rf"getelementptr (?:inbounds |nuw |nusw )*(.+?), ptr {re.escape(pointer)}"
+        r"((?:, i(?:32|64) \S+)+)",
+        user.text,
+    )
+    if not address:
+        return None
+    index = address[2].removeprefix(", ").split(", ")
+    if address[1] == kind and len(index) == 1:
+        return index[0]
+    if address[1] == whole and len(index) == 2 and index[0].endswith(" 0"):
+        return index[1]
+    offset = re.fullmatch(r"i64 (-?\d+)", index[0])
+    if address[1] == "i8" and offset and int(offset[1]) % size_of(kind) == 0:
+        return f"i64 {int(offset[1]) // size_of(kind)}"
+    return None
 
 
 def _phis(block: Block) -> set[str]:

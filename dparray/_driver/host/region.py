@@ -184,21 +184,59 @@ class Region:
         live = self._plan.live[to] & self.written
         return [*self._stored(sorted(live), label), f"  ret i32 {number}"]
 
+    def _choice(self, text: str, source: str, values: dict[str, str], label: str) -> list[str]:
+        """Return the end of the region at a branch that all work-items take together.
+
+        The values of both ways are stored, so that the loop over work-items has no branch.
+        """
+        condition, names = text.split(",")[0].split()[2], self._plan.function.by[source].to
+        lines, stores, live = list[str](), list[str](), set[str]()
+        for at, to in enumerate(names):
+            self.exits.add(to)
+            live |= self._plan.live[to]
+            for one, value in self._incoming(source, to, values, lines, f"{label}.{at}"):
+                own, last = spelled(one.name or ""), f"%{label}.v{len(lines)}"
+                if one.name in self._plan.live[names[1 - at]]:
+                    ways = [f"{one.kind} {value}", f"{one.kind} %{label}.o.{own}"][:: 1 - 2 * at]
+                    lines.append(f"  %{label}.o.{own} = load {one.kind}, ptr %s.{own}")
+                    lines.append(f"  {last} = select i1 {condition}, {', '.join(ways)}")
+                    value = last
+                stores.append(f"  store {one.kind} {value}, ptr %s.{own}")
+        numbers = ", ".join(f"i32 {self._plan.heads.index(to)}" for to in names)
+        return [
+            *lines,
+            *stores,
+            *self._stored(sorted(live & self.written), label),
+            f"  %{label}.r = select i1 {condition}, {numbers}",
+            f"  ret i32 %{label}.r",
+        ]
+
+    def _incoming(
+        self, source: str, to: str, values: dict[str, str], into: list[str], suffix: str
+    ) -> list[tuple[Instruction, str]]:
+        """Return the phis of a block, and their values if it follows another block."""
+        found, values = [], dict(values)
+        for one in self._plan.function.by[to].body:
+            if one.phi:
+                value = next(value for value, block in one.phi if block == source)
+                if value.startswith("%"):
+                    value = self._resolved(value, values, into, suffix)
+                found.append((one, value))
+        return found
+
     def _edge(self, source: str, to: str, values: dict[str, str]) -> str:
         """Return the label for an edge, with the stores of phis and the end of the region."""
-        phis = [one for one in self._plan.function.by[to].body if one.phi]
+        has_phis = any(one.phi for one in self._plan.function.by[to].body)
         is_exit = to in self._plan.heads
-        if not phis and not is_exit:
+        if not has_phis and not is_exit:
             return f'%"{to}"'
         label = f"dp.edge{len(self._edges)}.{self._number}"
-        lines, stores, values = [f"{label}:"], list[str](), dict(values)
-        for one in phis:
-            assert one.name is not None
-            incoming = next(value for value, block in one.phi if block == source)
-            value = incoming
-            if incoming.startswith("%"):
-                value = self._resolved(incoming, values, lines, label)
-            stores.append(f"  store {one.kind} {value}, ptr %s.{spelled(one.name)}")
+        lines = [f"{label}:"]
+        incoming = self._incoming(source, to, values, lines, label)
+        stores = [
+            f"  store {one.kind} {value}, ptr %s.{spelled(one.name or '')}"
+            for one, value in incoming
+        ]
         lines += stores  # after all loads, since phis may exchange values
         lines += self._leaving(to, label) if is_exit else [f'  br label %"{to}"']
         self._edges.append(lines)
@@ -234,6 +272,8 @@ class Region:
     def _instruction(
         self, one: Instruction, text: str, block: str, values: dict[str, str], position: int
     ) -> list[str]:
+        if block in self._plan.choices and one.opcode == "br":
+            return self._choice(text, block, values, f"dp.choice{position}")
         if one.opcode == "br":
 
             def label(found: re.Match[str]) -> str:

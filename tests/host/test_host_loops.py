@@ -1,0 +1,182 @@
+"""Loops, private arrays and branches that all work-items take together, on both drivers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from tests.support import force
+
+SIZES = [1, 31, 32, 33, 200]
+
+
+@dp.kernel
+def differences(item: dp.Item, x: Any, out: Any, at: Any) -> None:
+    i = item.get_id(0)
+    window: Any = dp.PrivateArray(8, dtype=dp.float32)
+    for k in range(8):
+        window[k] = x[i] * k + at[i]
+    total = dp.float32(0)
+    for k in range(1, at[i] + 1):  # The length differs, so the array stays in memory.
+        total += window[k] - 2 * window[k - 1]
+    out[i] = total + window[at[i]]
+
+
+@dp.kernel
+def constant_loops(item: dp.Item, x: Any, out: Any, limit: int) -> None:
+    i = item.get_id(0)
+    total = x[i]
+    for j in range(3):
+        for k in range(4, -4, -3):
+            total = total * 2 + j * k
+        if total > limit:
+            break
+    for j in range(2, 9, 3):
+        total += j * x[i]
+    out[i] = total
+
+
+@dp.kernel
+def rounds(item: dp.NdItem, x: Any, out: Any, count: int, flag: int, local: Any) -> None:
+    i, j = item.get_global_id(0), item.get_local_id(0)
+    group = item.get_group()
+    value, other, steps = x[i], 1, 0
+    if flag > 0:
+        for k in range(count):
+            value, other = other + k, value - k
+            local[j] = value
+            dp.group_barrier(group)
+            if j > 0:
+                other += local[j - 1]
+            dp.group_barrier(group)
+            if value < -1000 and flag > 5:
+                value = 0
+            if flag > 1 and k == flag:
+                break
+            steps += 1
+    elif count > 3:
+        value = 7
+    if count % 2 == 0:
+        value += dp.reduce_over_group(group, other)
+    out[i] = value * 3 + other * steps + steps
+
+
+@pytest.mark.parametrize("device", ["host:cpu", "cpu"])
+@pytest.mark.parametrize("size", SIZES)
+def test_private_arrays(size: int, device: str) -> None:
+    x = np.linspace(-1, 1, size, dtype="f4")
+    at = np.arange(size) % 8
+    out = dp.empty(size, dtype="f4", device=device)
+    dp.call_kernel(
+        differences,
+        dp.Range(size),
+        dp.asarray(x, device=device),
+        out,
+        dp.asarray(at, device=device),
+    )
+    window = x[:, None] * np.arange(8, dtype="f4") + at[:, None].astype("f4")
+    steps = window[:, 1:] - 2 * window[:, :-1]
+    wanted = [steps[i, : at[i]].sum() + window[i, at[i]] for i in range(size)]
+    np.testing.assert_allclose(dp.asnumpy(out), wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", ["host:cpu", "cpu"])
+@pytest.mark.parametrize("size", SIZES)
+def test_loops_of_constant_length(size: int, device: str) -> None:
+    x = np.arange(size)
+    out = dp.empty(size, dtype="i8", device=device)
+    dp.call_kernel(constant_loops, dp.Range(size), dp.asarray(x, device=device), out, 500)
+    wanted = []
+    for total in x.tolist():
+        first = total
+        for j in range(3):
+            for k in range(4, -4, -3):
+                total = total * 2 + j * k
+            if total > 500:
+                break
+        wanted.append(total + (2 + 5 + 8) * first)
+    np.testing.assert_array_equal(dp.asnumpy(out), wanted)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 7])
+@pytest.mark.parametrize("flag", [0, 1, 2, 6])
+@pytest.mark.parametrize("group", [1, 5, 48])
+def test_branches_of_all_work_items(group: int, flag: int, count: int) -> None:
+    x = np.arange(3 * group) - 4
+    space = dp.NdRange(3 * group, group)
+    wanted = np.empty_like(x)
+    local = dp.LocalAccessor(group, dtype=dp.int64)
+    dp.simulate(rounds, space, x, wanted, count, flag, local)
+    out = dp.empty(x.size, dtype="i8", device="host:cpu")
+    dp.call_kernel(rounds, space, dp.asarray(x, device="host:cpu"), out, count, flag, local)
+    np.testing.assert_array_equal(dp.asnumpy(out), wanted)
+
+
+@dp.kernel
+def neighbors(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    window: Any = dp.PrivateArray(4, dtype=dp.float32)
+    for k in range(4):
+        window[k] = x[i] * k
+    out[i] = window[3] * window[2]
+    for k in range(1, 4):
+        out[i] += window[k] * window[k - 1]
+
+
+def test_short_loops_leave_only_arrays_with_unknown_indices_in_memory() -> None:
+    x = dp.ones(8, dtype="f4", device="host:cpu")
+    out = dp.empty_like(x)
+    for kernel, places in ((neighbors, 0), (differences, 1)):
+        rest = [dp.ones(8, dtype="i8", device="host:cpu")] if places else []
+        dp.call_kernel(kernel, dp.Range(8), x, out, *rest)
+        (text,) = kernel.inspect_spirv().values()
+        assert text.count("alloca [") == places
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "u1", "u2", "u4"])
+def test_integer_division_at_extremes(dtype: str) -> None:
+    limits, rng = np.iinfo(dtype), np.random.default_rng(0)
+    values = {limits.min, limits.min + 1, limits.max, limits.max - 1, *range(limits.max)[:40]}
+    values |= {-each for each in values} | {limits.max // each for each in range(1, 40)}
+    values |= {int(each) for each in rng.integers(limits.min, limits.max, 40)}
+    a = np.array(sorted(each for each in values if limits.min <= each <= limits.max), dtype)
+    x, y = np.meshgrid(a, a)
+    found = [dp.asarray(each, device="host:cpu") for each in (x, y)]
+    with np.errstate(all="ignore"), force("fused"):
+        for name in ("floor_divide", "remainder", "fmod"):
+            wanted = getattr(np, name)(x, y)
+            np.testing.assert_array_equal(dp.asnumpy(getattr(dp, name)(*found)), wanted, name)
+
+
+@dp.kernel
+def divided(item: dp.Item, x: Any, y: Any, quotients: Any, rests: Any) -> None:
+    i = item.get_id(0)
+    quotients[i] = x[i] // y[i]
+    rests[i] = x[i] % y[i]
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8"])
+def test_integer_division_in_kernels(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    a = np.array([limits.min, limits.max, 1, 2, 3, 7, limits.max // 2 + 1, limits.max - 1], dtype)
+    x, y = (each.ravel().copy() for each in np.meshgrid(a, a[a != 0]))
+    quotients, rests = (dp.empty(x.size, dtype=dtype, device="host:cpu") for _ in range(2))
+    moved = [dp.asarray(each, device="host:cpu") for each in (x, y)]
+    dp.call_kernel(divided, dp.Range(x.size), *moved, quotients, rests)
+    np.testing.assert_array_equal(dp.asnumpy(quotients), x // y)
+    np.testing.assert_array_equal(dp.asnumpy(rests), x % y)
+
+
+@pytest.mark.parametrize("step", [-3, -2, 2, 3, 5])
+@pytest.mark.parametrize("size", [1, 2, 15, 16, 17, 33, 1000])
+def test_constant_strides(size: int, step: int) -> None:
+    x = np.arange(abs(step) * size, dtype="f4")[::step]
+    out = dp.zeros(3 * size, dtype="f4", device="host:cpu")
+    with force("fused"):
+        out[1::3] = dp.asarray(x.base, device="host:cpu")[::step] * 2 + 1
+    wanted = np.zeros(3 * size, "f4")
+    wanted[1::3] = x * 2 + 1
+    np.testing.assert_array_equal(dp.asnumpy(out), wanted)
