@@ -180,3 +180,34 @@ def test_constant_strides(size: int, step: int) -> None:
     wanted = np.zeros(3 * size, "f4")
     wanted[1::3] = x * 2 + 1
     np.testing.assert_array_equal(dp.asnumpy(out), wanted)
+
+
+@dp.kernel
+def left_apart(item: dp.Item, x: Any, out: Any, limit: int) -> None:
+    i = item.get_id(0)
+    value, steps, last, odd = x[i], 0, 0, False
+    for again in range(2):
+        while value % 7 != again and steps < limit:
+            last = value
+            if value % 3 == 0:
+                value = value // 3 + 1
+                odd = not odd
+                continue
+            value += 2 * again + 1
+            steps += 1
+            if value > 40:
+                break
+        value += 1
+    out[i] = value + 10 * last + 1000 * steps + (1 if odd else 0)
+
+
+@pytest.mark.parametrize("device", ["host:cpu", "cpu"])
+@pytest.mark.parametrize("limit", [0, 1, 20])
+@pytest.mark.parametrize("size", SIZES)
+def test_loops_that_work_items_leave_at_different_times(size: int, limit: int, device: str) -> None:
+    x = np.arange(size) * 5 % 53
+    wanted = np.empty_like(x)
+    dp.simulate(left_apart, dp.Range(size), x, wanted, limit)
+    out = dp.empty(size, dtype="i8", device=device)
+    dp.call_kernel(left_apart, dp.Range(size), dp.asarray(x, device=device), out, limit)
+    np.testing.assert_array_equal(dp.asnumpy(out), wanted)

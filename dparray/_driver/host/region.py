@@ -58,12 +58,14 @@ class Region:
         self.access = "" if any(map(is_ordered, every)) else ACCESS
         self.written = self._changed()
         live = plan.live[head] & set(plan.slots)
-        self._kept = live
+        self._kept, self._lost = live, set[str]()
         if self._is_masked:
             if any(plan.slots[name][1] for name in self.written):
                 raise Unsupported("a uniform value in a loop that work-items leave apart")
             ends = plan.heads if plan.function.is_scheduled else [plan.masked[head]]
-            self._kept = live.union(*(plan.live[end] & self.written for end in ends))
+            after = set[str]().union(*(plan.live[end] for end in ends))
+            self._kept = live | after & self.written
+            self._lost = (live - after) & self.written
         self.text = self._text()
 
     def _blocks(self) -> list[str]:
@@ -135,7 +137,10 @@ class Region:
             "  %dp.was = load i32, ptr %dp.pp",
             "  store i32 %dp.was, ptr %dp.next",
             f"  %dp.in = icmp eq i32 %dp.was, {self._number}",
-            f'  br i1 %dp.in, label %"{self._head}", label %dp.out',
+            f'  br i1 %dp.in, label %"{self._head}", label %dp.absent',
+            "dp.absent:",
+            *self._dropped(self._lost),
+            "  br label %dp.out",
         ]
 
     # -- values
@@ -175,12 +180,20 @@ class Region:
             lines.append(f"  store {stored} {value}, ptr %{label}.p{at}")
         return lines
 
+    def _dropped(self, names: set[str]) -> list[str]:
+        """Return the instructions that leave slots without a value, so that none is blended in."""
+        return [
+            f"  store {self._plan.slots[name][0]} poison, ptr %s.{spelled(name)}"
+            for name in sorted(names)
+        ]
+
     def _leaving(self, to: str, label: str) -> list[str]:
         """Return the instructions that end the region before another one."""
         self.exits.add(to)
         number = self._plan.heads.index(to)
         if self._is_masked:
-            return [f"  store i32 {number}, ptr %dp.next", "  br label %dp.out"]
+            dropped = self._dropped(self._lost - self._plan.live[to])
+            return [*dropped, f"  store i32 {number}, ptr %dp.next", "  br label %dp.out"]
         live = self._plan.live[to] & self.written
         return [*self._stored(sorted(live), label), f"  ret i32 {number}"]
 
