@@ -211,3 +211,21 @@ def test_loops_that_work_items_leave_at_different_times(size: int, limit: int, d
     out = dp.empty(size, dtype="i8", device=device)
     dp.call_kernel(left_apart, dp.Range(size), dp.asarray(x, device=device), out, limit)
     np.testing.assert_array_equal(dp.asnumpy(out), wanted)
+
+
+@dp.kernel
+def reads_its_own(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+    i = item.get_id(0)
+    x[2 * i] = y[i]
+    out[i] = x[2 * i + y[i] % 2]
+    x[2 * i + 1] = y[i] + 1
+
+
+@pytest.mark.parametrize("device", ["host:cpu", "cpu"])
+@pytest.mark.parametrize("size", SIZES)
+def test_work_items_read_what_they_wrote_between_neighbors(size: int, device: str) -> None:
+    y = np.arange(size) // 3
+    x, out = (dp.full(n * size, -5, dtype="i8", device=device) for n in (2, 1))
+    dp.call_kernel(reads_its_own, dp.Range(size), x, dp.asarray(y, device=device), out)
+    np.testing.assert_array_equal(dp.asnumpy(out), np.where(y % 2 == 0, y, -5))
+    np.testing.assert_array_equal(dp.asnumpy(x), np.stack([y, y + 1], axis=1).ravel())

@@ -42,7 +42,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 864,
-    "driver": 7_568,
+    "driver": 7_683,
     "runtime": 4_152,
     "memory": 4_134,
     "graph": 2_254,

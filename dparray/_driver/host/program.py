@@ -8,8 +8,8 @@ from dparray._driver.host.analysis import Function, checked_calls
 from dparray._driver.host.frame import ALIGNMENT, MARKS, Frame
 from dparray._driver.host.group_functions import between
 from dparray._driver.host.plan import Plan, memory_type, spelled
-from dparray._driver.host.reading import Unsupported, is_ordered, size_of
-from dparray._driver.host.region import ACCESS, Region, parameters_of
+from dparray._driver.host.reading import Unsupported, size_of
+from dparray._driver.host.region import Region, access_of, parameters_of
 
 # Arrays of work-items of at least this many bytes are not on the stack.
 _LARGE = 1 << 15
@@ -56,8 +56,8 @@ class Program(Frame):
 
     def _plain(self) -> str:
         """Return a kernel of a range as it is, in one loop."""
-        every = [one for block in self.function.blocks for one in block.body]
-        access = "" if any(map(is_ordered, every)) else ACCESS
+        self.function.diverge()
+        access = access_of(self.function, self.function.blocks)
         item = [f"define internal void @dp.item({self.taken()}) alwaysinline {{"]
         for block in self.function.blocks:
             item.append(f'"{block.name}":')

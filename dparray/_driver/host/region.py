@@ -7,11 +7,15 @@ blocks are in local variables, which LLVM turns back into values.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from dparray._driver.host.accesses import may_be_moved
+from dparray._driver.host.analysis import Function
 from dparray._driver.host.plan import Plan, ids, memory_type, spelled
 from dparray._driver.host.reading import (
     LABEL,
     NAME,
+    Block,
     Call,
     Instruction,
     Unsupported,
@@ -21,6 +25,12 @@ from dparray._driver.host.reading import (
 
 #: Marks the accesses of work-items as unordered, so that LLVM needs no tests whether they overlap.
 ACCESS = ", !llvm.access.group !900000"
+
+
+def access_of(function: Function, blocks: Sequence[Block]) -> str:
+    """Return the mark for the accesses of some blocks, empty if these must keep their order."""
+    is_fixed = any(is_ordered(one) for block in blocks for one in block.body)
+    return "" if is_fixed or may_be_moved(function, blocks) else ACCESS
 
 
 def parameters_of(plan: Plan) -> list[tuple[str, str]]:
@@ -54,8 +64,8 @@ class Region:
         self._edges: list[list[str]] = []
         self.exits: set[str] = set()
         self._names = self._blocks()
-        every = [one for name in self._names for one in plan.function.by[name].body]
-        self.access = "" if any(map(is_ordered, every)) else ACCESS
+        blocks = [plan.function.by[name] for name in self._names]
+        self.access = access_of(plan.function, blocks)
         self.written = self._changed()
         live = plan.live[head] & set(plan.slots)
         self._kept, self._lost = live, set[str]()
