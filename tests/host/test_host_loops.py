@@ -36,6 +36,10 @@ def constant_loops(item: dp.Item, x: Any, out: Any, limit: int) -> None:
             break
     for j in range(2, 9, 3):
         total += j * x[i]
+    left = 9
+    while left > 2:
+        total += left
+        left -= 2
     out[i] = total
 
 
@@ -97,7 +101,7 @@ def test_loops_of_constant_length(size: int, device: str) -> None:
                 total = total * 2 + j * k
             if total > 500:
                 break
-        wanted.append(total + (2 + 5 + 8) * first)
+        wanted.append(total + (2 + 5 + 8) * first + 9 + 7 + 5 + 3)
     np.testing.assert_array_equal(dp.asnumpy(out), wanted)
 
 

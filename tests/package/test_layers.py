@@ -47,7 +47,7 @@ BUDGETS = {
     "memory": 4_134,
     "graph": 2_254,
     "codegen": 3_577,
-    "compiler": 23_352,
+    "compiler": 23_375,
     "evaluate": 8_184,
     "array": 6_857,
     "kernels": 4_731,

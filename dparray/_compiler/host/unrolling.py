@@ -5,13 +5,16 @@ Otherwise each step would be a loop over work-items, and private arrays would st
 
 from __future__ import annotations
 
+import operator
 import re
 
 #: Steps of a short loop, and the instructions that replace it, at most.
 _MAX_STEPS, _MAX_UNROLLED = 16, 512
+#: Counters beyond might wrap around.
+_MAX_COUNTER = 100
 _BLOCK = re.compile(r'^("[^"]*"|[-\w.$]+):')
 _LATCH = re.compile(r"  br i1 (%\S+), label %(\S+), label %(\S+)")
-_END = re.compile(r"icmp (?:samesign )?(eq|ne|[us]lt) i\d+ (%\S+), (-?\d+)")
+_TEST = re.compile(r"icmp (?:samesign )?([us]?)(eq|ne|lt|le|gt|ge) i\d+ (%\S+), (-?\d+)")
 _STEP = re.compile(r"add [nuws ]*i\d+ (%\S+), (-?\d+)")
 _VALUE = r"\[ (%\S+), \S+ \]"
 _BEGIN = re.compile(rf"phi i\d+ (?:{_VALUE}, )?\[ (-?\d+), \S+ \](?:, {_VALUE})?")
@@ -33,8 +36,9 @@ def with_marked_loops(text: str) -> str:
         elif " = " in line:
             name, _, values[name] = line.strip().partition(" = ")
         elif latch := _LATCH.fullmatch(line):
-            begin = min(heads.get(latch[2], at), heads.get(latch[3], at))
-            steps = _steps(latch[1], values)
+            to = [heads.get(each, at) for each in latch.groups()[1:]]
+            begin = min(to)
+            steps = _steps(latch[1], values, to[0] == begin)
             size = sum(weights[begin:at]) * steps
             if 0 < size <= _MAX_UNROLLED and "@_Z" not in "".join(lines[begin:at]):
                 weights[begin:at] = [each * steps for each in weights[begin:at]]
@@ -45,15 +49,34 @@ def with_marked_loops(text: str) -> str:
     return "\n".join([*lines, *marks, ""]) if marks else text
 
 
-def _steps(test: str, values: dict[str, str]) -> int:
-    """Return how many steps a loop has that ends by a test; 0 if that is not a small constant."""
-    end = _END.fullmatch(values.get(test, ""))
-    step = _STEP.fullmatch(values.get(end[2], "")) if end else None
-    begin = _BEGIN.fullmatch(values.get(step[1], "")) if step else None
-    if not end or not step or not begin or end[2] not in (begin[1], begin[3]):
+def _steps(test: str, values: dict[str, str], goes_on: bool) -> int:
+    """Return how many steps a loop has; 0 if that is not a small constant.
+
+    Args:
+        test: the condition at its end.
+        values: the instructions of the function, by the names of their results.
+        goes_on: whether the loop goes on if the condition is true.
+    """
+    found = _TEST.fullmatch(values.get(test, ""))
+    if not found:
         return 0
-    length, each = int(end[3]) - int(begin[2]), int(step[2])
-    if each == 0 or (length % each and end[1] in ("eq", "ne")):
+    sign, order, tested, bound = found.groups()
+    step = _STEP.fullmatch(values.get(tested, ""))
+    counter = step[1] if step else tested
+    begin = _BEGIN.fullmatch(values.get(counter, ""))
+    if not begin:
         return 0
-    steps = -(-length // each)
-    return steps if 0 < steps <= _MAX_STEPS else 0
+    after = begin[1] or begin[3]
+    step = _STEP.fullmatch(values.get(after, ""))
+    if not step or step[1] != counter or tested not in (counter, after):
+        return 0
+    number = int(begin[2])
+    for steps in range(1, _MAX_STEPS + 1):
+        after_step = number + int(step[2])
+        value = after_step if tested == after else number
+        if abs(value) > _MAX_COUNTER or (sign == "u" and value < 0):
+            return 0
+        if getattr(operator, order)(value, int(bound)) != goes_on:
+            return steps
+        number = after_step
+    return 0
