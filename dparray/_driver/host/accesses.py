@@ -42,21 +42,19 @@ def may_be_moved(function: Function, blocks: Sequence[Block]) -> bool:
     found = [_access(function, one) for block in blocks for one in block.body]
     accesses = [each for each in found if each is not None]
     for at, first in enumerate(accesses):
-        between: list[Access] = []
+        overlaps, offsets = False, set[int]()
         for each in [] if first.is_dense else accesses[at + 1 :]:
-            if each[:3] == first[:3] and any(
-                _may_overlap(function, other, end) for other in between for end in (first, each)
+            if each[:3] == first[:3] and (
+                overlaps or not offsets.isdisjoint((first.offset, each.offset))
             ):
                 return True
-            if each.is_store or first.is_store:
-                between.append(each)
+            if each[1:3] == first[1:3]:
+                offsets |= {each.offset} if each.is_store or first.is_store else set()
+            elif each.is_store or first.is_store:
+                objects = {first.base, each.base}
+                is_private = any(_is(function, base, "alloca") for base in objects)
+                overlaps = overlaps or len(objects) == 1 or not is_private
     return False
-
-
-def _may_overlap(function: Function, a: Access, b: Access) -> bool:
-    if a.base != b.base:
-        return not any(_is(function, each.base, "alloca") for each in (a, b))
-    return a.indices != b.indices or a.offset == b.offset
 
 
 def _is(function: Function, name: str, opcode: str) -> bool:
