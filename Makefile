@@ -59,7 +59,8 @@ cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulate
 	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.standin $(ARGS) tests/cuda/driver; \
 	  status=$$?; \
 	  $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.on_cuda $(ARGS) \
-	  tests/test_tiny.py tests/kernel tests/evaluate tests/algorithms tests/memory tests/jit && exit $$status
+	  tests/test_tiny.py tests/kernel tests/evaluate tests/algorithms tests/memory tests/jit \
+	  tests/functions tests/onnx tests/tilelang && exit $$status
 
 second: venv ## run the compiler's tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)
