@@ -59,7 +59,7 @@ def _is_narrow(divided: re.Match[str], narrow: dict[str, str]) -> bool:
 
 def _written(name: str, divided: re.Match[str], number: int) -> list[str]:
     sign, operation, bits, a, b = divided.groups()
-    kind, own = f"i{bits}", f"%dp.division{number}"
+    kind, own = f"i{bits}", f"%division{number}"
     lines = [
         f"  {own}.a = {sign}itofp {kind} {a} to double",
         f"  {own}.b = {sign}itofp {kind} {b} to double",
