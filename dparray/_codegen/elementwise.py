@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -99,11 +98,6 @@ MAX_STRIPS, MIN_STRIPS, MAX_STEPS_IN_STRIPS = 16, 4, 48
 BLOCK = 16
 MIN_IN_BLOCKS = 1 << 15
 
-# On a GPU, a work-item loads this many small elements of contiguous arrays before it stores any, a
-# range apart: with one, too few bytes are on their way to reach the memory bandwidth. Smaller
-# arrays would leave compute units idle.
-BATCH, MIN_IN_BATCHES = 4, 1 << 18
-
 # Kernel parameters are limited to about a kilobyte on some devices; an array uses 40 bytes.
 MAX_ARRAYS = 20
 
@@ -154,7 +148,6 @@ class Structure(NamedTuple):
         strips: a strip, of several short rows, is one row of the range, and a work-item computes
             the elements at one position in this many strips; 0 if unused.
         is_narrow: whether indices are computed in 32 bits, which GPUs multiply by one instruction.
-        is_batched: whether a work-item loads all its elements before it stores any.
     """
 
     steps: tuple[Any, ...]
@@ -168,7 +161,6 @@ class Structure(NamedTuple):
     block: Block | None = None
     strips: int = 0
     is_narrow: bool = False
-    is_batched: bool = False
 
 
 class Program(NamedTuple):
@@ -220,7 +212,6 @@ def _range_of(
 
 
 _MAX_MULTIPLIED = 1 << 31
-_ASSIGNMENT = re.compile(r"\s*(\w+) = ")
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:
@@ -383,17 +374,6 @@ def linearize(
         steps = max(1, len(parts.steps))
         read, written = classes[:count], classes[count:]
         strips, rows = _strips_of(extents, read, written, is_small, steps, tuning)
-    is_batched = (
-        is_gpu
-        and axes is None
-        and set(classes) == {"c"}
-        and _is_small(layouts)
-        and tuning.elements == 1
-        and size >= MIN_IN_BATCHES
-        and len(parts.steps) * BATCH <= MAX_STEPS_IN_STRIPS
-    )
-    if is_batched:
-        tuning = tuning._replace(elements=BATCH)
     structure = Structure(
         parts.steps,
         tuple(
@@ -413,7 +393,6 @@ def linearize(
         block,
         strips,
         is_narrow,
-        is_batched,
     )
     numbers = [size, *extents[block is None :]]
     if structure.multiplies:
@@ -511,7 +490,6 @@ def source_of(structure: Structure) -> str:
         lines += _strips(structure)
     else:
         inner, body = _position(structure, classes_of(structure))
-        lines += _batch(structure) if structure.is_batched else []
         lines += body
         lines += [inner + line for line in element(structure)]
     return "\n".join(lines) + "\n"
@@ -571,27 +549,6 @@ def _position(structure: Structure, classes: Sequence[str]) -> tuple[str, list[s
         extent = f"size // n{last}" if structure.has_rows else "size"
         lines += [f"{inner}if int64(i) >= int64({extent}):", f"{inner}    return"]
     return inner, lines + [inner + line for line in indices(structure, classes)]
-
-
-def _batch(structure: Structure) -> list[str]:
-    """Return the lines of a work-item that has all its elements: the stores come last.
-
-    Memory that is stored may be memory that is read, so a compiler does not reorder them.
-    """
-    lines = element(structure)
-    own = ["i", *(found[1] for line in lines if (found := _ASSIGNMENT.match(line)))]
-    names = re.compile(rf"\b(?:{'|'.join(own)})\b")
-    copies: list[str] = []
-    for number in range(structure.elements):
-        copies.append(f"i_{number} = start + uint64({number}) * items")
-        copies += [names.sub(rf"\g<0>_{number}", line) for line in lines]
-    return [
-        "    start = uint64(item.get_id(0))",
-        "    items = uint64(item.get_range(0))",
-        f"    if int64(start + uint64({structure.elements - 1}) * items) < int64(size):",
-        *("        " + line for line in sorted(copies, key=lambda line: line.startswith("out"))),
-        "        return",
-    ]
 
 
 def _strips(structure: Structure) -> list[str]:

@@ -276,12 +276,6 @@ def jacobi_on_a_gpu() -> str:
     return jacobi(is_gpu=True)
 
 
-def small_elements_on_a_gpu() -> str:
-    a, b = leaf("a", (1 << 18,), "u1"), leaf("b", (1 << 18,), "u1")
-    total = node("add", node("multiply", a, 3, dtype="u1"), b, dtype="u1")
-    return elementwise(total, is_gpu=True)
-
-
 CASES: list[Callable[[], str]] = [
     turned_and_far_apart,
     turned_into_rows_of_three,
@@ -309,7 +303,6 @@ CASES: list[Callable[[], str]] = [
     mean_and_variance_on_a_gpu,
     column_sums_on_a_gpu,
     softmax_of_rows_on_a_gpu,
-    small_elements_on_a_gpu,
 ]
 
 
