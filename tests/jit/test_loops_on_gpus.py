@@ -19,7 +19,7 @@ UNITS, SUB_GROUPS = 132, 64
 
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> None:
-    pretend(shares_memory=False, kind="gpu", units=UNITS, threads=SUB_GROUPS, sub_groups=(32,))
+    pretend(shares_memory=False, kind="gpu", units=UNITS, threads=SUB_GROUPS, sub_groups=(16, 32))
     # The host reads no memory directly, so every read is a copy from a device.
     monkeypatch.setattr("dparray._array.transfer.host.is_ready", lambda *given: False)
     monkeypatch.setattr("dparray._runtime.fallback._told", set())
