@@ -7,6 +7,7 @@ A launch with known classes therefore makes no decisions about types. A type key
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,8 +77,12 @@ def _complex(value: complex) -> Packed:
 
 
 def _local(accessor: Any) -> tuple[str, Packed]:
-    shape = tuple(map(int, accessor._shape))
-    dtype = np.dtype(accessor._dtype)
+    return _local_of(accessor._dtype, accessor._shape)
+
+
+@functools.lru_cache(maxsize=256)
+def _local_of(element: type, shape: tuple[int, ...]) -> tuple[str, Packed]:
+    dtype = np.dtype(element)
     return str(TypeKey("local", code_of(dtype), len(shape))), pack_local(dtype, shape)
 
 

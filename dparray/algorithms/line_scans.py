@@ -115,7 +115,7 @@ def _scan_tiles(
     tiles = x.size // length * -(-length // tile)
     progress, carry = chain_memory(out.queue, tiles, out.dtype)
     scanning = kernel_of(scan.make_chained_scan_kernel, op, chain_of(op), out.dtype.type, inclusive)
-    index_space = NdRange((tiles,), (1,))
+    index_space = NdRange(tiles, 1)
     call_kernel(scanning, index_space, x, progress, carry, out, length, tile, initial)
 
 
@@ -133,7 +133,7 @@ def _scan_whole(
     lines = x.size // length
     share = max(1, min(tile // length, lines // _most_items(out)))
     scanning = kernel_of(scan.make_line_scan_kernel, op, out.dtype.type, inclusive)
-    index_space = NdRange((-(-lines // share),), (1,))
+    index_space = NdRange(-(-lines // share), 1)
     call_kernel(scanning, index_space, x, out, length, share, initial)
 
 

@@ -72,7 +72,7 @@ def chunks(queue: Queue, size: int, smallest: int = _SMALLEST_CHUNK) -> tuple[Nd
     chunk = -(-chunk // 16) * 16
     count = -(-size // chunk)
     local = 1 if traits.shares_memory else _GPU_LOCAL_SIZE
-    return NdRange((-(-count // local) * local,), (local,)), count, chunk
+    return NdRange(-(-count // local) * local, local), count, chunk
 
 
 def placement_of(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:

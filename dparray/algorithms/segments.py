@@ -190,7 +190,7 @@ def _by_sub_groups(
     count, local = -(-size // chunk), tiles.local_size(traits)
     dtype: Any = out.dtype.type
     carries = new(count, dtype, where), new(count, np.int64, where)
-    index_space = NdRange((rounded_up(count * traits.sub_group, local),), (local,))
+    index_space = NdRange(rounded_up(count * traits.sub_group, local), local)
     lanes = _lane_reduction(combine.name, dtype)
     reducing = kernel_of(
         make_segments_by_sub_groups_kernel, combine, _find_segment, lanes, dtype, has_columns

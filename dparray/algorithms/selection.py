@@ -213,7 +213,7 @@ def _launch(
     chain = chain_memory(mask.queue, tiles, _dtypes.int64)
     call_kernel(
         kernel_of(_with_claims, factory),
-        NdRange((tiles,), (1,)),
+        NdRange(tiles, 1),
         *before,
         mask,
         *chain,

@@ -8,15 +8,16 @@ both sides are accessed contiguously.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dparray._array.apply import copy_of
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._codegen.reduction_steps import power_of_two
 from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
-from dparray._layout import is_contiguous
+from dparray._layout import contiguous_strides, is_contiguous
 from dparray._placement import placement_of
 from dparray.algorithms.ranges import WORDS, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
@@ -59,15 +60,23 @@ def transposed(x: ndarray) -> ndarray:
     rows, columns = x.shape[-2:]
     stack = math.prod(x.shape[:-2])
     out = new(x.shape, x.dtype, placement_of(x))
-    word = WORDS[x.itemsize]
+    word = np.dtype(WORDS[x.itemsize])
     tiles = stack * -(-rows // _SIDE) * -(-columns // _SIDE)
     together = power_of_two(min(_TOGETHER, traits_of(x.queue).group // _SIDE))
     local = _SIDE * together
     call_kernel(
         kernel_of(make_transpose_kernel, _SIDE, together),
-        NdRange((tiles * local,), (local,)),
-        x.swapaxes(-1, -2).view(word).reshape(stack, columns, rows),
-        out.view(word).reshape(stack, rows, columns),
-        LocalAccessor((_SIDE, _SIDE + 1), np.dtype(word)),
+        NdRange(tiles * local, local),
+        _as_stack(x, (stack, columns, rows), word),
+        _as_stack(out, (stack, rows, columns), word),
+        LocalAccessor((_SIDE, _SIDE + 1), word),
     )
     return out
+
+
+def _as_stack(x: ndarray, shape: tuple[int, ...], word: np.dtype[Any]) -> ndarray:
+    """Return contiguous memory in another shape and dtype: one view instead of three."""
+    block, offset, *_ = materialize(x)
+    return ndarray._from_layout(
+        block, offset, shape, contiguous_strides(shape, word.itemsize), word
+    )

@@ -90,7 +90,7 @@ def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any
     tiles = -(-x.size // (local * ELEMENTS))
     where = Placement(queue, "device")
     total, carry = new(tiles, dtype, where), new(tiles + 1, dtype, where)
-    scratch, index_space = LocalAccessor(local, dtype), NdRange((tiles * local,), (local,))
+    scratch, index_space = LocalAccessor(local, dtype), NdRange(tiles * local, local)
     kind: Any = dtype.type
     functions = _functions(op, kind)
     reducing = kernel_of(make_tile_total_kernel, op, *functions, kind)
@@ -98,7 +98,7 @@ def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any
     call_kernel(reducing, index_space, x, total, scratch)
     lanes = local_size(traits_of(queue), _LANES)
     of_lanes = LocalAccessor(lanes, dtype)
-    call_kernel(carrying, NdRange((lanes,), (lanes,)), total, carry, of_lanes, start)
+    call_kernel(carrying, NdRange(lanes, lanes), total, carry, of_lanes, start)
     return index_space, carry, scratch
 
 
@@ -147,4 +147,4 @@ def _counters(x: ndarray, bins: int, where: Placement) -> tuple[Any, ndarray, An
     groups = max(1, min(-(-x.size // local), resident))
     fits = bins <= traits.local_memory // _LOCAL_MEMORY_SHARE // 4
     counts = LocalAccessor(bins if fits else 1, np.dtype(np.int32))
-    return NdRange((groups * local,), (local,)), filled(bins, np.int32(0), where), counts, fits
+    return NdRange(groups * local, local), filled(bins, np.int32(0), where), counts, fits

@@ -29,6 +29,16 @@ def test_copies_equal_numpys(shape: tuple[int, ...], dtype: str) -> None:
     np.testing.assert_array_equal(found.asnumpy(), x.swapaxes(-1, -2))
 
 
+def test_pending_values_and_parts_of_arrays_equal_numpys() -> None:
+    x = np.arange(3 * 200 * 300, dtype="f4").reshape(3, 200, 300)
+    whole = dp.asarray(x)
+    for given, values in ((whole[1:], x[1:]), (whole[2], x[2]), (whole + 1, x + 1)):
+        view = given.swapaxes(-1, -2)
+        assert tiled_transpose.can_transpose(view)
+        found = tiled_transpose.transposed(view)
+        np.testing.assert_array_equal(found.asnumpy(), values.swapaxes(-1, -2))
+
+
 def test_other_arrays_are_left_alone() -> None:
     x = dp.ones((200, 300), dtype="f4")
     wide = dp.ones((10, 200, 300), dtype="f4")
