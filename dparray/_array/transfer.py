@@ -23,10 +23,13 @@ from dparray._array.ndarray import (
 from dparray._array.operands import warn_of_host_copy
 from dparray._driver import traits_of
 from dparray._evaluate import host
+from dparray._graph.node import Node
+from dparray._graph.ops import CONVERT
 from dparray._runtime import host_maps
 from dparray.device import Device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, HostCopyWarning, ShapeError
 from dparray.memory import async_copy, copies
+from dparray.memory.blocks import Positions
 
 as_array = np.asarray
 
@@ -74,7 +77,28 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
             place = element.queue
             _hooks.emit("copy", source=place, target="host", nbytes=values.nbytes)
         return values.item()
+    source = _source_of_copy(element)
+    if source is not None:
+        value = copies.copy_to_host(source).item()
+        if element._node.layout is None:  # Before a write to the source, the copy is computed.
+            return value
     return copies.copy_to_host(readable_layout(element)).item()
+
+
+def _source_of_copy(x: ndarray) -> Any:
+    """Return the layout of what a pending copy, as ``x[3]`` is, would copy: reading that saves a
+    launch on a GPU. ``None`` for other arrays.
+    """
+    if has_memory(x) or traits_of(x.queue).shares_memory:
+        return None
+    node = x._node
+    operands = node.operands  # Another thread may compute the node, which then has none.
+    if node.op is not CONVERT or len(operands) != 1 or not isinstance(operands[0], Node):
+        return None
+    layout = operands[0].layout
+    if layout is None or isinstance(layout.block, Positions):
+        return None
+    return layout if node.signature == (layout.dtype, layout.dtype) else None
 
 
 @as_method

@@ -323,3 +323,20 @@ def test_a_kernel_that_faults_names_itself(driver: StandIn) -> None:
     finally:
         driver.repair(1)
         gc.collect()
+
+
+def test_reading_an_element_launches_nothing(gpu: Any, driver: StandIn) -> None:
+    values = np.arange(300, dtype="float32").reshape(30, 10)
+    x = dp.asarray(values, device=gpu)
+    before = driver.calls("launch")
+    assert float(x[3, 4]) == values[3, 4]
+    assert x.T[4, -1].item() == values[-1, 4]
+    assert driver.calls("launch") == before
+    assert int(x[3, 4].astype("int64")) == int(values[3, 4])  # A conversion is computed.
+
+
+def test_an_element_keeps_its_value_until_it_is_read(gpu: Any) -> None:
+    x = dp.arange(300, dtype="float32", device=gpu)
+    element, copy = x[7], x[8:9].copy()
+    x[7:9] = -1
+    assert (float(element), float(copy[0]), float(x[7])) == (7, 8, -1)
