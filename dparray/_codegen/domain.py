@@ -27,6 +27,7 @@ class Machine(NamedTuple):
         local_memory: the bytes of local memory available to a work-group.
         threads: the sub-groups that a compute unit runs concurrently.
         is_fixed: whether sub-groups always have that size, in groups of a multiple of it.
+        loads_vectors: whether element-wise kernels load consecutive small elements as vectors.
     """
 
     compute_units: int
@@ -36,6 +37,7 @@ class Machine(NamedTuple):
     local_memory: int = 1 << 15
     threads: int = 1
     is_fixed: bool = False
+    loads_vectors: bool = False
 
     @property
     def unit_items(self) -> int:

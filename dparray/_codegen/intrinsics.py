@@ -92,6 +92,26 @@ def multiply_add_32(first: Any, second: Any, added: Any) -> Any:
     return np.uint64((bits - ((bits >> 31) << 32)) % 2**64)
 
 
+def is_aligned(array: Any, count: int) -> bool:
+    """Return whether an array begins at the address of a vector of ``count`` of its elements."""
+    return bool(array.ctypes.data % (count * array.itemsize) == 0)
+
+
+def load_vector(array: Any, index: Any, count: int) -> Any:
+    """Return ``count`` elements of an aligned array, from an index on that ``count`` divides."""
+    return array[int(index) : int(index) + count].copy()
+
+
+def new_vector(array: Any, count: int) -> Any:
+    """Return a vector whose elements will be stored in an array; each must be assigned."""
+    return np.empty(count, array.dtype)
+
+
+def store_vector(array: Any, index: Any, vector: Any) -> None:
+    """Store a vector in an aligned array, from an index on that its length divides."""
+    array[int(index) : int(index) + len(vector)] = vector
+
+
 def of_kind(value: Any, kind: str) -> Any:
     """Return ``value``; the kernel does not compile if it is not a number of ``kind``.
 

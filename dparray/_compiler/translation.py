@@ -51,6 +51,13 @@ class _Slot(NamedTuple):
     kind: Kind
 
 
+class _Vector(NamedTuple):
+    """Consecutive elements of an array, in registers; those not yet assigned are missing."""
+
+    kind: Kind
+    elements: dict[int, Value]
+
+
 _ITEM, _GROUP, _SUB_GROUP = object(), object(), object()
 
 _ARITHMETIC: dict[type, tuple[str, str]] = {
@@ -224,6 +231,9 @@ class _Function(Writer):
         (target,) = statement.targets
         if isinstance(target, ast.Name):
             self._assign(target.id, self._any(statement.value))
+        elif isinstance(target, ast.Subscript) and (vector := self._vector(target.value)):
+            place = self._whole(target.slice)
+            vector.elements[place] = self.to(self._expression(statement.value), vector.kind)
         elif isinstance(target, ast.Subscript):
             array, pointer = self._element(target)
             value = self.to(self._expression(statement.value), array.kind)
@@ -314,6 +324,57 @@ class _Function(Writer):
         index = self.to(index, UINT64)
         return array, self.address(array, index.text)
 
+    def _vector(self, node: ast.expr) -> _Vector | None:
+        """Return the vector that an expression names, if any."""
+        known = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        return known if isinstance(known, _Vector) else None
+
+    def _whole(self, node: ast.expr) -> int:
+        """Return an integer that the source states."""
+        number = self._expression(node).written
+        assert isinstance(number, int)
+        return number
+
+    def _call_of_is_aligned(self, node: ast.Call) -> Value:
+        array, count = self._any(node.args[0]), self._whole(node.args[1])
+        pointer = f"{POINTER.format(array.space)} {array.pointer}"
+        address = self.emit(f"ptrtoint {pointer} to i64")
+        rest = self.emit(f"and i64 {address}, {count * _bytes_of(array.kind) - 1}")
+        return self.value(f"icmp eq i64 {rest}, 0", BOOL)
+
+    def _call_of_new_vector(self, node: ast.Call) -> _Vector:
+        return _Vector(self._any(node.args[0]).kind, {})
+
+    def _call_of_load_vector(self, node: ast.Call) -> _Vector:
+        count = self._whole(node.args[2])
+        kind, pointer, alignment = self._vector_memory(node, count)
+        loaded = self.emit(f"load {kind}, {pointer}, {alignment}")
+        array = self._any(node.args[0])
+        vector = _Vector(array.kind, {})
+        for place in range(count):
+            text = self.emit(f"extractelement {kind} {loaded}, i32 {place}")
+            if array.kind == BOOL:
+                text = self.emit(f"icmp ne i8 {text}, 0")
+            vector.elements[place] = Value(text, array.kind)
+        return vector
+
+    def _call_of_store_vector(self, node: ast.Call) -> None:
+        elements = self._any(node.args[2]).elements
+        kind, pointer, alignment = self._vector_memory(node, len(elements))
+        stored = "poison"
+        for place, value in elements.items():
+            text = value.text if value.kind != BOOL else self.emit(f"zext i1 {value.text} to i8")
+            element = f"{in_memory(value.kind)} {text}"
+            stored = self.emit(f"insertelement {kind} {stored}, {element}, i32 {place}")
+        self.do(f"store {kind} {stored}, {pointer}, {alignment}")
+
+    def _vector_memory(self, node: ast.Call, count: int) -> tuple[str, str, str]:
+        """Return the type, the pointer and the alignment of a vector in an array."""
+        array, index = self._any(node.args[0]), self.to(self._expression(node.args[1]), UINT64)
+        pointer = f"{POINTER.format(array.space)} {self.address(array, index.text)}"
+        size = count * _bytes_of(array.kind)
+        return f"<{count} x {in_memory(array.kind)}>", pointer, f"align {size}"
+
     # -- expressions ------------------------------------------------------------------------------
 
     def _expression(self, node: ast.expr) -> Value:
@@ -350,6 +411,8 @@ class _Function(Writer):
         return written(member) if type(member) is float else member
 
     def _subscript_expression(self, node: ast.Subscript) -> Value:
+        if vector := self._vector(node.value):
+            return vector.elements[self._whole(node.slice)]
         array, pointer = self._element(node)
         kind = array.kind
         text = self.emit(f"load {in_memory(kind)}, {POINTER.format(array.space)} {pointer}")
@@ -668,6 +731,10 @@ class _Function(Writer):
         return Value(self._number_of(_NUMBERS[called.attr], dimension), INT64)
 
     # -- conversions ------------------------------------------------------------------------------
+
+
+def _bytes_of(kind: Kind) -> int:
+    return max(kind.bits, 8) // 8
 
 
 def _assigned_again(function: ast.FunctionDef) -> set[str]:

@@ -62,6 +62,8 @@ class Traits:
         library_fix: the line that installs the library, where it is not.
         chooses_groups: whether the driver chooses the groups of a range well.
         groups: the largest number of work-groups along each dimension.
+        loads_vectors: whether element-wise kernels were measured to be faster if a work-item
+            loads consecutive elements.
     """
 
     driver: str
@@ -87,6 +89,7 @@ class Traits:
     library_fix: str = ""
     chooses_groups: bool = True
     groups: tuple[int, ...] = (2**31 - 1,) * 3
+    loads_vectors: bool = False
 
     @property
     def sub_group(self) -> int:

@@ -324,6 +324,8 @@ class _Scheduler:
         traits = self.traits
         is_gpu = traits.machine.sub_group > 0
         functions = elementwise.functions_of(order)
+        # Kernels that call other functions are compiled by Numba, which has not these vectors.
+        has_vectors = traits.machine.loads_vectors and not functions
         launches: list[KernelLaunch] = []
         cells: Sequence[tuple[Any, ...]] = [(order, outputs, shape, {})]
         axes = None
@@ -333,7 +335,7 @@ class _Scheduler:
             cells = cells_of(order, outputs, shape, axes[-1] if axes else 0)
         for nodes, stored, extents, jumps in cells:
             program = elementwise.linearize(
-                nodes, stored, extents, traits.tuning, is_gpu, axes, jumps
+                nodes, stored, extents, traits.tuning, is_gpu, axes, jumps, has_vectors
             )
             must_compile = is_alone or bool(launches)
             size = prod(extents)

@@ -35,6 +35,7 @@ def _machine(queue: Any, lanes: int) -> Machine:
         traits.local_memory,
         traits.threads,
         len(traits.sub_groups) == 1,
+        traits.loads_vectors,
     )
 
 

@@ -86,13 +86,15 @@ def recorded(structure: Any) -> str:
     return source
 
 
-def elementwise(*values: Node, out: Any = None, is_gpu: bool = False) -> str:
+def elementwise(
+    *values: Node, out: Any = None, is_gpu: bool = False, has_vectors: bool = False
+) -> str:
     outputs = [
         (value, out or layout(f"out{place}", value.shape, value.dtype.str))
         for place, value in enumerate(values)
     ]
     order, shape = pending_order(values), outputs[0][1].shape
-    program = codegen.linearize(order, outputs, shape, Tuning(), is_gpu)
+    program = codegen.linearize(order, outputs, shape, Tuning(), is_gpu, has_vectors=has_vectors)
     return recorded(program.structure)
 
 
@@ -276,6 +278,20 @@ def jacobi_on_a_gpu() -> str:
     return jacobi(is_gpu=True)
 
 
+def vectors_of_small_elements() -> str:
+    a, b = leaf("a", (1 << 18,), "u1"), leaf("b", (1 << 18,), "f2")
+    total = node("add", node("convert", a, dtype="f2", signature="u1"), b, dtype="f2")
+    return elementwise(node("multiply", total, 3, dtype="f2"), has_vectors=True)
+
+
+def vectors_of_positions() -> str:
+    index = Node.leaf(
+        FakeLayout(FakeBlock("i", None), 0, (1 << 18,), (8,), np.dtype("i8")), None, ""
+    )
+    total = node("multiply", leaf("a", (1 << 18,)), node("convert", index, signature="i8"))
+    return elementwise(total, has_vectors=True)
+
+
 CASES: list[Callable[[], str]] = [
     turned_and_far_apart,
     turned_into_rows_of_three,
@@ -303,6 +319,8 @@ CASES: list[Callable[[], str]] = [
     mean_and_variance_on_a_gpu,
     column_sums_on_a_gpu,
     softmax_of_rows_on_a_gpu,
+    vectors_of_small_elements,
+    vectors_of_positions,
 ]
 
 

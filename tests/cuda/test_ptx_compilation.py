@@ -10,11 +10,14 @@ import sys
 import numpy as np
 import pytest
 
+from dparray._codegen import elementwise
+from dparray._compiler import translation
 from dparray._compiler.ptx import client
 from dparray._compiler.ptx.translation import dimensions_of
 from dparray._compiler.targets import EmissionError, back_end
 from dparray._driver.interface import Target
 from dparray.exceptions import KernelCompileError, KernelError
+from tests.codegen import test_generated_source as golden
 from tests.cuda import packages
 from tests.cuda.ptx_emulator import Memory, Module
 
@@ -239,3 +242,25 @@ def test_it_is_the_back_end_of_a_target() -> None:
 )
 def test_the_dimensions_of_a_range_are_found_in_the_text(text: str, ndim: int) -> None:
     assert dimensions_of(text) == ndim
+
+
+def _chain(dtype: str) -> tuple[str, tuple[str, ...]]:
+    """Return source and types of ``x * y + x - y * 2``, of as many elements as vectors need."""
+    size = (elementwise.MIN_IN_VECTORS,)
+    x, y = golden.leaf("x", size, dtype), golden.leaf("y", size, dtype)
+    total = golden.node("add", golden.node("multiply", x, y, dtype=dtype), x, dtype=dtype)
+    twice = golden.node("multiply", y, 2, dtype=dtype)
+    last = golden.node("subtract", total, twice, dtype=dtype)
+    source = golden.elementwise(last, is_gpu=True, has_vectors=True)
+    return source, golden.TYPES[source]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "access"), [("u1", "v2.b32"), ("i2", "v4.b32"), ("f2", "v4.b32"), ("f4", "v2.b32")]
+)
+def test_consecutive_elements_are_loaded_by_one_instruction(dtype: str, access: str) -> None:
+    _, written = client.compile(translation.translated(*_chain(dtype))[1])
+    assert written.count(f"ld.global.{access}".encode()) == 2
+    assert written.count(f"st.global.{access}".encode()) == 1
+    for processor in packages.PROCESSORS:
+        assert packages.assembled(written, processor).spilled == 0

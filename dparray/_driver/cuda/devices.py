@@ -111,6 +111,7 @@ def _traits(number: int) -> Traits:
         library_fix=f"{INSTALL}, which brings CuPy for the device",
         chooses_groups=False,
         groups=(found.max_grid_dim_x, found.max_grid_dim_y, found.max_grid_dim_z),
+        loads_vectors=True,
     )
 
 
