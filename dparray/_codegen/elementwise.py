@@ -240,10 +240,10 @@ def reciprocal(divisor: int) -> tuple[int, int]:
     return -(-(1 << shift) // divisor), shift
 
 
-def _vector_of(layouts: Sequence[Any], steps: int) -> int:
+def _vector_of(arrays: Sequence[Any], targets: Sequence[Any], steps: int) -> int:
     """Return the consecutive elements of a work-item that loads vectors; 0 if unsuitable."""
-    sizes = [each.dtype.itemsize for each in layouts if each.block.memory is not None]
-    length = VECTOR_LENGTHS.get(max(sizes), 0)
+    stored = [each for each in arrays if dtype_read(each) != POSITIONS]
+    length = VECTOR_LENGTHS.get(max(each.dtype.itemsize for each in (*stored, *targets)), 0)
     while length * steps > MAX_STEPS_IN_VECTORS:
         length //= 2
     return length if length > 1 else 0
@@ -403,7 +403,7 @@ def linearize(
         strips, rows = _strips_of(extents, read, written, is_small, steps, tuning)
         is_suitable = has_vectors and set(classes) == {"c"} and tuning.elements == 1
         if is_suitable and size >= MIN_IN_VECTORS:
-            vector = _vector_of(layouts, steps)
+            vector = _vector_of(parts.arrays, targets, steps)
     structure = Structure(
         parts.steps,
         tuple(

@@ -134,6 +134,7 @@ def test_other_arrays_have_an_element_for_each_work_item() -> None:
     dp.eval(wide, small, plane)
     assert items_of(lambda: wide + 1) >= SIZE
     assert items_of(lambda: wide.astype("float32")) >= SIZE
+    assert items_of(lambda: small.astype("float64")) >= 2 * SIZE
     assert items_of(lambda: small[::2] + 1) >= SIZE
     assert items_of(lambda: plane[:, 1:] + plane[:, :-1]) == SIZE // 100
     with dp.config.override(tuning={"gpu": {"elements": 4}}):
