@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Container, Sequence
 from typing import Any
 
+from dparray import config
 from dparray._evaluate.fusion import is_worth_storing
 from dparray._evaluate.limits import MAX_SIBLINGS, STORING_COST
 from dparray._graph.node import Node, pending_order
@@ -64,6 +65,8 @@ def is_referenced(node: Node, inside: Container[int]) -> bool:
 def siblings_of(order: Sequence[Node]) -> list[Node]:
     """Return pending reductions of the same operands and axes: one pass may compute both."""
     if not order or order[-1].cost < REDUCTION_COST:  # there is no reduction
+        return []
+    if not config.implementations:  # An implementation is called by a reduction that is pending.
         return []
     siblings: dict[int, Node] = {}
     known = set(map(id, order))

@@ -161,7 +161,8 @@ def _compute(
         for each, dtype in zip(given, signature, strict=False)
     ]
     out = ndarray._from_layout(*output)
-    with config.override(implementations=False):
+    # It computes where its operands are, also in a block with a policy.
+    with config.override(implementations=False, placement="follow"):
         found = function(*values, **options)
         if not isinstance(found, ndarray):
             raise ArgumentError(
