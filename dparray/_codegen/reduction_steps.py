@@ -133,10 +133,8 @@ def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: boo
 
 
 def worth_staging(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> set[int]:
-    """Return the numbers of the arrays of which a kernel keeps a row, if it is on a GPU.
-
-    More than one loop reads them, or a loop that settles its accumulators, which waits for each
-    element that it loads.
+    """Return the numbers of the arrays of which a kernel keeps a row, if it is on a GPU: those that
+    more than one loop reads.
     """
     before = loops_before(steps)
     loops: dict[str, set[int]] = {}
@@ -147,8 +145,7 @@ def worth_staging(steps: Sequence[Any], elements: Sequence[str], elements_last: 
     for at, step in reversed(list(enumerate(steps))):
         own = loops.get(f"t{at}", set())
         if is_reduction(step):
-            row, merges = step[1]
-            own = {before[at] - 1, -1} if row.settle and not merges else {before[at] - 1}
+            own = {before[at] - 1}
         for name, _ in step[2]:
             loops.setdefault(name, set()).update(own)
     return {int(name[1:]) for name, own in loops.items() if name[0] == "a" and len(own) > 1}

@@ -403,6 +403,10 @@ def _lu_solve(factors: tuple[np.ndarray, np.ndarray], b: np.ndarray, **options: 
     return np.asarray(scipy.linalg.lu_solve((lu, rows), b, **options))
 
 
+def _matmul(a: np.ndarray, b: np.ndarray, /, **options: Any) -> Any:
+    return np.matmul(a, b, **options)
+
+
 #: What CuPy computes otherwise than NumPy and SciPy, as seen on an H100.
 _AS_ON_CARDS: dict[str, Callable[..., Any]] = {
     "argsort": _argsort,
@@ -410,6 +414,7 @@ _AS_ON_CARDS: dict[str, Callable[..., Any]] = {
     "interp": _interp,
     "log2": _log2,
     "lu_solve": _lu_solve,
+    "matmul": _matmul,
     "sort": _sort,
 }
 

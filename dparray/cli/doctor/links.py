@@ -365,7 +365,7 @@ def check_cuda(
             f"multiprocessors, {format_bytes(device['global_memory'])}): kernels "
             + (device["kernels"] if device["usable"] else f"do not run, {device['reason']}")
         )
-    lines.append("dparray was tested on an H100 only; other GPUs were not tried")
+    lines.append("dparray was tested on an H100 and an H200; other GPUs were not tried")
     missing = []
     if not libdevice():
         missing.append("libdevice, the mathematical functions of kernels")

@@ -206,7 +206,7 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 def _matmul(a: Any, b: Any, out: Any = None) -> Any:
     if out is not None and out.flags.c_contiguous and a.dtype == b.dtype == out.dtype:
-        return _cupy().matmul(_plain(a), _plain(b), out)
+        return _cupy().matmul(_plain(a), _plain(b), out=out)  # CuPy takes it by name only
     found = _cupy().matmul(_plain(a), _plain(b))
     if out is None:
         return found

@@ -285,7 +285,7 @@ def test_dparray_doctor_lists_gpus_and_what_they_lack(driver: StandIn) -> None:
         (line,) = (line for line in found.splitlines() if line.startswith(name))
         assert dp.Device(name).name in line
         assert "kernels compiled for sm_75; its compute capability is" in line
-    assert "was tested on an H100 only" in found
+    assert "was tested on an H100 and an H200" in found
     with pytest.raises(links.Broken, match="missing: libdevice") as caught:
         links.check_cuda(libdevice=lambda: "")
     assert caught.value.remedy == 'pip install "dparray[cuda]"'
