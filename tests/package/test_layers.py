@@ -32,10 +32,10 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("evaluate", "_evaluate"),
     ("array", "_array"),
     ("kernels", "_kernel algorithms"),
-    ("functions", "_functions fft linalg random special lib testing"),
+    ("functions", "_functions fft linalg random special lib"),
     ("compiled", "_jit"),
     ("satellites", "_scheduling tilelang plaidml onnx sharding dask"),
-    ("tools", "_simulator _explain _notebook _profile __init__ cli __main__"),
+    ("tools", "_simulator _explain _notebook _profile testing __init__ cli __main__"),
 )
 
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
@@ -51,10 +51,10 @@ BUDGETS = {
     "evaluate": 5_010,
     "array": 6_881,
     "kernels": 4_734,
-    "functions": 23_018,
+    "functions": 22_841,
     "compiled": 7_198,
     "satellites": 20_279,
-    "tools": 9_871,
+    "tools": 10_048,
 }
 
 # Satellites in the folders of the core.
