@@ -290,8 +290,15 @@ def with_lines(definition: ast.FunctionDef, types: Inference, has_lines: bool = 
         kind = types.of(node)
         return isinstance(kind, Known) or (isinstance(kind, Value) and not kind.ndim)
 
+    called = [source.definition for source, _ in types.callees.values() if source is not None]
+    callees_raise = any(
+        isinstance(node, ast.Raise | ast.Assert) for each in called for node in ast.walk(each)
+    )
+
     def may_raise(node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
+            if callees_raise and types.users_callee(node) is not None:
+                return True
             if isinstance(node.func, ast.Attribute) and isinstance(
                 types.of(node.func.value), Value
             ):
