@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from dparray._evaluate import host, limits
 from dparray._placement import Placement, check_dtype, check_usm_type
 from dparray.device import default_device, queue_of
 from dparray.memory import blocks, copies
-
-if TYPE_CHECKING:
-    pass
 
 _PLAIN = frozenset("?bhilBHILfdFD")
 #: dtypes by dtype, by the classes of NumPy and Python numbers, and by name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from dparray.exceptions import (
 )
 from dparray.memory.blocks import is_read_only
 from dparray.memory.libraries import cuda_arrays, usm
-
-if TYPE_CHECKING:
-    pass
-
 
 WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
 

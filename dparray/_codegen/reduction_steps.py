@@ -133,9 +133,7 @@ def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: boo
 
 
 def worth_staging(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> set[int]:
-    """Return the numbers of the arrays of which a kernel keeps a row, if it is on a GPU: those that
-    more than one loop reads.
-    """
+    """Return the numbers of the arrays that more than one loop reads, which a GPU kernel keeps."""
     before = loops_before(steps)
     loops: dict[str, set[int]] = {}
     last = max(before[at] for at, step in enumerate(steps) if is_reduction(step))
@@ -143,9 +141,7 @@ def worth_staging(steps: Sequence[Any], elements: Sequence[str], elements_last: 
         at = last if elements_last or name[0] != "t" else before[int(name[1:])]
         loops.setdefault(name, set()).add(at)
     for at, step in reversed(list(enumerate(steps))):
-        own = loops.get(f"t{at}", set())
-        if is_reduction(step):
-            own = {before[at] - 1}
+        own = {before[at] - 1} if is_reduction(step) else loops.get(f"t{at}", set())
         for name, _ in step[2]:
             loops.setdefault(name, set()).update(own)
     return {int(name[1:]) for name, own in loops.items() if name[0] == "a" and len(own) > 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import as_method, materialize, ndarray, take_layout_of
@@ -14,9 +14,6 @@ from dparray._functions.creation import empty
 from dparray._placement import check_dtype
 from dparray._runtime import host_maps
 from dparray.exceptions import ArgumentError, HostConversionError, ShapeError
-
-if TYPE_CHECKING:
-    pass
 
 __all__: list[str] = []
 

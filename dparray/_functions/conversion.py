@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -40,9 +40,6 @@ from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
 from dparray.memory import async_copy, copies, dlpack_bits
 from dparray.memory.blocks import is_read_only
 from dparray.memory.libraries import cuda_arrays, usm
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "array",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -37,9 +37,6 @@ from dparray._functions.public import public
 from dparray._graph.ops import CONVERT
 from dparray._placement import Placement, check_dtype, common_placement
 from dparray.device import supports_usm
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "empty",

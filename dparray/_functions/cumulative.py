@@ -18,8 +18,7 @@ from dparray._array.operands import check_out
 from dparray._functions.public import public
 from dparray._functions.reductions import accumulator_of, check_numeric, float_of
 from dparray._placement import placement_of
-from dparray.algorithms.line_scans import has_scan
-from dparray.algorithms.tiles import scan_axis
+from dparray.algorithms.tiles import has_scan, scan_axis
 from dparray.exceptions import ShapeError
 
 __all__ = [

@@ -161,7 +161,7 @@ def _compute(
         for each, dtype in zip(given, signature, strict=False)
     ]
     out = ndarray._from_layout(*output)
-    # It computes where its operands are, also in a block with a policy.
+    # An implementation runs on the queue of its operands, also under a placement policy.
     with config.override(implementations=False, placement="follow"):
         found = function(*values, **options)
         if not isinstance(found, ndarray):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -30,9 +30,6 @@ from dparray._functions.ranges import arange
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, placement_of
 from dparray.exceptions import ShapeError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "diag",

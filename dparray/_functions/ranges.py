@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -29,9 +29,6 @@ from dparray._functions.public import public
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, check_usm_type, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "arange",

@@ -43,8 +43,7 @@ from dparray._functions.reductions import prod as prod_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.sorting import argsort
 from dparray._placement import common_placement, placement_of
-from dparray.algorithms.line_scans import has_scan
-from dparray.algorithms.tiles import scan_axis
+from dparray.algorithms.tiles import has_scan, scan_axis
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 _REDUCTIONS: dict[str, Callable[..., ndarray]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from dparray.kernel_api import NdRange
 from dparray.kernels import scan
 from dparray.kernels.combine import OPERATIONS, identity
 
-if TYPE_CHECKING:
-    pass
-
 # Up to this many elements, NumPy scans an array on the host faster than a kernel is launched.
 MIN_ELEMENTS = 1 << 15
 # A tile and its results fit in the cache of a core.
@@ -43,23 +40,6 @@ _MIN_COLUMN_BYTES = 256
 def runs_scans(queue: Queue) -> bool:
     """Return whether the kernels of this module can run on a queue."""
     return traits_of(queue).shares_memory
-
-
-def has_scan(op: str, x: ndarray, loop_dtype: np.dtype[Any]) -> bool:
-    """Return whether kernels can scan ``x`` in dtype ``loop_dtype``, and are worth a launch."""
-    return (
-        x.size >= MIN_ELEMENTS
-        and op in OPERATIONS
-        and x.dtype.kind in "biuf"
-        and loop_dtype.kind in "iuf"
-        and "float16" not in (x.dtype.name, loop_dtype.name)
-        and (runs_scans(x.queue) or scans_tiles(x))
-    )
-
-
-def scans_tiles(x: ndarray) -> bool:
-    """Return whether the kernels for GPUs scan an array: only a single line is fast there."""
-    return x.ndim == 1 and not traits_of(x.queue).shares_memory
 
 
 def scan_lines(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from dparray.algorithms.work_sizes import rounded_up
 from dparray.exceptions import ArgumentError, DTypeError
 from dparray.kernel_api import Range
 from dparray.kernels.philox import make_bits_kernel, make_normal_kernel, make_uniform_kernel, philox
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["philox_bits", "philox_normal", "philox_uniform"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from dparray._placement import Placement, common_placement
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 from dparray.kernel_api import NdRange
 from dparray.kernels.combine import OPERATIONS, Operation
-
-if TYPE_CHECKING:
-    pass
 
 # A work-item processes at least this many elements, and a device gets this many work-items per
 # compute unit, so that its threads share the work evenly.

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray.algorithms import tiles
-from dparray.algorithms.line_scans import scan_lines
 from dparray.algorithms.ranges import (
     accumulator,
     check_1d,
@@ -18,6 +16,7 @@ from dparray.algorithms.ranges import (
     operation,
     placement_of,
 )
+from dparray.algorithms.tiles import scan_axis
 
 __all__ = ["exclusive_scan", "inclusive_scan"]
 
@@ -92,8 +91,5 @@ def _scan(
     check_kind(function, "the result", out, "iuf", "an integer or real")
     if not x.size:
         return out
-    if tiles.uses_tiles(where.queue):
-        tiles.scan(op, x, out, initial, inclusive)
-    else:
-        scan_lines(op, x, out, initial=initial, inclusive=inclusive)
+    scan_axis(op, x, out, initial=initial, inclusive=inclusive)
     return out

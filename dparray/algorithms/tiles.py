@@ -19,7 +19,7 @@ from dparray._kernel.decorators import device_func
 from dparray._kernel.function import DeviceFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
-from dparray.algorithms.line_scans import scalar_of, scan_lines, scans_tiles
+from dparray.algorithms.line_scans import MIN_ELEMENTS, scalar_of, scan_lines
 from dparray.algorithms.ranges import filled, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.combine import OPERATIONS
@@ -64,12 +64,35 @@ def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> No
     call_kernel(scanning, index_space, x, carry, out, scratch)
 
 
-def scan_axis(op: str, x: ndarray, out: ndarray, axis: int) -> None:
-    """Scan along an axis what :func:`dparray.algorithms.line_scans.has_scan` accepts."""
-    if scans_tiles(x):
-        scan(op, x, out, None, inclusive=True)
+def has_scan(op: str, x: ndarray, loop_dtype: np.dtype[Any]) -> bool:
+    """Return whether :func:`scan_axis` can scan ``x`` in ``loop_dtype``, and is worth a launch.
+
+    On GPUs, only the scan of a vector is fast.
+    """
+    return (
+        x.size >= MIN_ELEMENTS
+        and op in OPERATIONS
+        and x.dtype.kind in "biuf"
+        and loop_dtype.kind in "iuf"
+        and "float16" not in (x.dtype.name, loop_dtype.name)
+        and (x.ndim == 1 or not uses_tiles(x.queue))
+    )
+
+
+def scan_axis(
+    op: str,
+    x: ndarray,
+    out: ndarray,
+    axis: int = 0,
+    *,
+    initial: Any = None,
+    inclusive: bool = True,
+) -> None:
+    """Scan a nonempty array along an axis; on GPUs, a vector."""
+    if uses_tiles(x.queue):
+        scan(op, x, out, initial, inclusive)
     else:
-        scan_lines(op, x, out, axis)
+        scan_lines(op, x, out, axis, initial=initial, inclusive=inclusive)
 
 
 def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:

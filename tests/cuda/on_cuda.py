@@ -29,8 +29,6 @@ _IS_STANDIN = os.environ.get("CUDA_STANDIN") != "0"
 LEFT_OUT: dict[str, tuple[str, ...]] = {
     **OF_CPU,
     "counts what the host computes of little data, or the kernels or the memory of a CPU": (
-        "test_a_known_call_enters_few_functions",
-        "test_an_array_that_numpy_returns_as_it_is_given_is_copied",
         "test_a_corner_is_computed_of_an_array_that_is_printed",
         "test_a_structure_met_on_little_data_is_not_compiled",
         "test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,18 @@ _PAIRS = [*((dtype, dtype) for dtype in DTYPES), ("int8", "int16"), ("uint8", "i
           ("int32", "float32"), ("int16", "float32"), ("bool", "int8"),
           *((dtype, kind) for dtype in ("int8", "uint32", "uint64", "float32") for kind in NUMBERS),
           ]  # fmt: skip
+
+
+def assert_equals_uncompiled(
+    run: Any, x: np.ndarray, y: np.ndarray, wanted: Sequence[np.ndarray]
+) -> None:
+    """Check what a compiled function writes against what the plain function writes."""
+    found = [dp.asarray(each) for each in wanted]
+    with np.errstate(over="ignore"):
+        run.py_func(x, y, *wanted)
+    run(dp.asarray(x), dp.asarray(y), *found)
+    for own, right in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(own.asnumpy(), right)
 
 
 @pytest.mark.sample(10)
@@ -97,12 +110,7 @@ def test_types_that_only_numba_knows() -> None:
 
     x, y = np.array([3, 200, 7], np.uint8), np.array([5, 100, 8], np.uint8)
     wanted = np.zeros(3, np.uint8), np.zeros(3)
-    found = [dp.asarray(each) for each in wanted]
-    with np.errstate(over="ignore"):
-        run.py_func(x, y, *wanted)
-    run(dp.asarray(x), dp.asarray(y), *found)
-    for own, right in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(own.asnumpy(), right)
+    assert_equals_uncompiled(run, x, y, wanted)
 
 
 @pytest.mark.parametrize("size", [3, 5000])
@@ -172,9 +180,4 @@ def test_functions_that_are_called_compute_in_the_dtypes_of_their_arguments(
     if dtype[0] == "f":
         x, y = x / x.dtype.type(7), y / x.dtype.type(3)
     wanted = np.zeros_like(x), np.zeros((50, 3))
-    found = [dp.asarray(each) for each in wanted]
-    with np.errstate(over="ignore"):
-        run.py_func(x, y, *wanted)
-    run(dp.asarray(x), dp.asarray(y), *found)
-    for own, right in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(own.asnumpy(), right)
+    assert_equals_uncompiled(run, x, y, wanted)
