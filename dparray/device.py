@@ -307,7 +307,7 @@ def _queue_named(device: Any) -> Queue:
     )
 
 
-#: The same for queues, remembered: each call of a compiled function makes a device of one.
+#: Cached for queues, because each call of a compiled function makes a device from one.
 _equal_queue = lru_cache(maxsize=256)(_queue_named)
 
 

@@ -118,7 +118,7 @@ def make_carry_kernel(
 ) -> Callable[..., None]:
     """Scan the results of all tiles, with one group; arguments as for the others.
 
-    A work-item has consecutive tiles, so that the group scans once.
+    Each work-item combines consecutive tiles, so that the group scans only once.
 
     Kernel parameters:
         total (tiles,): input of ``dtype``.

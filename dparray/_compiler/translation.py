@@ -330,7 +330,7 @@ class _Function(Writer):
         return known if isinstance(known, _Vector) else None
 
     def _whole(self, node: ast.expr) -> int:
-        """Return an integer that the source states."""
+        """Return the value of an integer literal."""
         number = self._expression(node).written
         assert isinstance(number, int)
         return number

@@ -87,7 +87,7 @@ def interruptible(call: Callable[[], _Result]) -> _Result:
 MAX_PAUSE = 5e-4
 #: How long a check is repeated without a pause.
 _SPIN = 5e-5
-#: A wait ends late by this part of its length.
+#: A pause is at most this fraction of the time waited, so a wait ends late by no more.
 _LATE = 0.05
 
 
@@ -96,7 +96,7 @@ def poll(holds: Callable[[], bool], busy: float = _SPIN) -> None:
 
     Args:
         holds: the condition.
-        busy: for how many seconds it is checked without a pause; other threads of Python run.
+        busy: the seconds for which it is checked without a pause; other Python threads run.
     """
     start = time.perf_counter()
     while holds():

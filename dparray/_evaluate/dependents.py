@@ -66,7 +66,9 @@ def siblings_of(order: Sequence[Node]) -> list[Node]:
     """Return pending reductions of the same operands and axes: one pass may compute both."""
     if not order or order[-1].cost < REDUCTION_COST:  # there is no reduction
         return []
-    if not config.implementations:  # An implementation is called by a reduction that is pending.
+    if not config.implementations:
+        # Inside an implementation, the reduction that called it is still pending, and a kernel that
+        # computes both would overwrite its result.
         return []
     siblings: dict[int, Node] = {}
     known = set(map(id, order))

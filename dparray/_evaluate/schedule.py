@@ -324,7 +324,7 @@ class _Scheduler:
         traits = self.traits
         is_gpu = traits.machine.sub_group > 0
         functions = elementwise.functions_of(order)
-        # Kernels that call other functions are compiled by Numba, which has not these vectors.
+        # Numba compiles kernels that call other functions, and does not support these vectors.
         has_vectors = traits.machine.loads_vectors and not functions
         launches: list[KernelLaunch] = []
         cells: Sequence[tuple[Any, ...]] = [(order, outputs, shape, {})]

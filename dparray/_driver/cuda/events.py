@@ -13,7 +13,7 @@ from dparray._driver.cuda.queues import Event, Queue
 
 _free: AbstractContextManager[None] = nullcontext()
 
-#: For how many seconds a wait asks the driver without a pause: a pause takes 60 us at least, as
+#: The seconds for which a wait polls the driver without a pause. A pause takes at least 60 us, as
 #: long as many kernels.
 _BUSY = 2e-3
 

@@ -114,9 +114,9 @@ def _loaded(queue: Queue, module: bytes, entry: str, registers: int = 0) -> tupl
 
 @lru_cache(maxsize=256)
 def for_groups(address: int, size: int) -> Kernel:
-    """Return the kernel at an address, compiled for groups that have too few registers for it.
+    """Return the kernel at an address, compiled with few enough registers for groups of a size.
 
-    The driver then keeps some values of each work-item in memory.
+    The driver keeps the other values of a work-item in memory.
     """
     kernel = kernels[address]
     registers = kernel.queue.device.properties.max_registers_per_block // size // 8 * 8

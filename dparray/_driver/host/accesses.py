@@ -1,8 +1,7 @@
 """Find accesses of one work-item that LLVM might move across each other.
 
-In a loop whose iterations are marked as unordered, LLVM joins loads, or stores, of neighbors that
-lie at a stride. It does not ask whether an access of the same iteration between two of them
-concerns the same memory.
+In a loop whose iterations are marked as unordered, LLVM joins strided loads, or strided stores, of
+one iteration. It does not check whether another access between them uses the same memory.
 """
 
 from __future__ import annotations

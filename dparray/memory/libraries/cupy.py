@@ -206,7 +206,7 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 def _matmul(a: Any, b: Any, out: Any = None) -> Any:
     if out is not None and out.flags.c_contiguous and a.dtype == b.dtype == out.dtype:
-        return _cupy().matmul(_plain(a), _plain(b), out=out)  # CuPy takes it by name only
+        return _cupy().matmul(_plain(a), _plain(b), out=out)  # CuPy accepts no third operand
     found = _cupy().matmul(_plain(a), _plain(b))
     if out is None:
         return found
@@ -260,24 +260,24 @@ def _of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
         errstate = importlib.import_module("cupyx").errstate
         args = tuple(map(ready, args))
         try:
-            with errstate(linalg="raise"):  # By default, CuPy returns anything.
+            with errstate(linalg="raise"):  # By default, CuPy returns arbitrary values.
                 return function(*args, **kwargs)
         except np.linalg.LinAlgError as error:
             reason = _routine(error)
             if reason == "getrf" and not all(map(_is_finite, filter(library.is_array, args))):
-                with errstate(linalg="ignore"):  # NaN is no zero on a diagonal.
+                with errstate(linalg="ignore"):  # NumPy returns NaN here.
                     return function(*args, **kwargs)
             raise np.linalg.LinAlgError(_REASONS.get(reason, str(error))) from None
 
     return of_any
 
 
-#: What it means that a routine of cuSOLVER fails.
+#: The reason why a cuSOLVER routine fails.
 _REASONS = {"potrf": "the matrix is not positive definite", "getrf": "the matrix is singular"}
 
 
 def _routine(error: np.linalg.LinAlgError) -> str:
-    """Return the routine that an error of CuPy names, without the letter of its dtype."""
+    """Return the cuSOLVER routine in a message of CuPy, without the letter of its dtype."""
     found = re.search(r"reported by [sdcz](\w+?)(Batched)? in", str(error))
     return found[1] if found else ""
 
@@ -348,7 +348,7 @@ def _lu_solve(factors: tuple[Any, Any], b: Any, trans: int = 0, check_finite: bo
     lu, rows = factors
     if not b.size:
         return _packed(b)
-    rows = library.asarray(rows, np.int32)  # cuSOLVER reads others as numbers of 32 bits
+    rows = library.asarray(rows, np.int32)  # cuSOLVER reads integers of any size as int32
     if check_finite:
         _check_finite("lu_solve", lu, b)
 
@@ -375,29 +375,29 @@ def _log2(x: Any, out: Any = None) -> Any:
     if x.dtype.kind != "c":
         return _cupy().log2(x, out=out)
     found = _cupy().log(x, out=out)
-    for part in (found.real, found.imag):  # CuPy multiplies infinity by an imaginary 0.
+    for part in (found.real, found.imag):  # CuPy multiplies an infinity by an imaginary 0.
         part *= part.dtype.type(1 / np.log(2))
     return found
 
 
-def _of_positive_nan(x: Any) -> Any:
+def _without_negative_nan(x: Any) -> Any:
     """Return an array without negative NaN, which CuPy's radix sort puts first."""
     cupy = _cupy()
     return cupy.where(cupy.isnan(x), x.dtype.type(np.nan), x) if x.dtype.kind == "f" else x
 
 
 def _sort(x: Any, axis: int = -1) -> Any:
-    return _cupy().sort(_of_positive_nan(x), axis)
+    return _cupy().sort(_without_negative_nan(x), axis)
 
 
 def _argsort(x: Any, axis: int = -1) -> Any:
-    return _cupy().argsort(_of_positive_nan(x), axis, kind="stable")
+    return _cupy().argsort(_without_negative_nan(x), axis, kind="stable")
 
 
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, **options: Any) -> Any:
     cupy = _cupy()
     found = cupy.interp(x, xp, fp, left, right, **options)
-    # NaN has the value of a single point.
+    # At NaN, NumPy returns the value of a single point.
     return cupy.where(cupy.isnan(x), fp[0].astype(found.dtype), found) if xp.size == 1 else found
 
 

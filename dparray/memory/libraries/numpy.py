@@ -101,7 +101,7 @@ def _cumulative_logsumexp(
     np.logaddexp.accumulate(np.moveaxis(x, axis, 0), 0, dtype, out=target)
 
 
-#: Functions that NumPy lacks, or whose defaults are others than a :class:`Library`'s.
+#: Functions that NumPy lacks, or whose defaults differ from those of a :class:`Library`.
 _REPLACED: dict[str, Callable[..., Any]] = {
     "argsort": partial(np.argsort, kind="stable"),
     "cumulative_logsumexp": _cumulative_logsumexp,
