@@ -7,6 +7,7 @@ import io
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,14 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
 @pytest.fixture(params=[True, False], ids=["host", "kernels"], autouse=True)
-def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(config, "host_tier", request.param)
-    # Reset at the end: tests that count calls expect a process without bfloat16.
+    # Reset at the end: tests that count calls expect a process without bfloat16. Later tests that
+    # use it must ask for it again, which the caches would answer without noting that it is used.
     monkeypatch.setattr(_dtypes, "is_bfloat16_used", True)
+    yield
+    _dtypes.bfloat16.cache_clear()
+    _dtypes._from_hashable.cache_clear()
 
 
 def values(*shape: int) -> np.ndarray:
