@@ -51,7 +51,6 @@ OF_CPU_FORMS = (
     "test_a_known_call_enters_few_functions",
     "test_an_array_that_numpy_returns_as_it_is_given_is_copied",
     "test_a_window_that_needs_smaller_tiles",  # of 80 KiB, more than LOCAL_MEMORY
-    "test_a_policy_uses_it",  # dpnp multiplies no arrays of two queues, whose memory is shared
     "test_an_error_of_a_thread_is_raised_by_the_caller",
     "test_consumers_without_a_flag_for_it_get_a_copy",
     "test_array_code_of_medium_size_is_vectorized_native_code",

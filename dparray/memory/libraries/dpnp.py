@@ -214,12 +214,20 @@ def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
+def _tensor_here(value: Any) -> Any:
+    """Return the tensor of a dpnp array on the queue of the call, and any other value unchanged.
+
+    A placement policy computes on another queue of the memory's context, which dpnp refuses.
+    """
+    return _on_queue(value._array_obj, _here.queue) if _is_dpnp(value) else value
+
+
 def _by_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of tensors as one of dpnp arrays."""
 
     @functools.wraps(function)
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
-        found = function(*_changed(args, _tensor), **_changed(kwargs, _tensor))
+        found = function(*_changed(args, _tensor_here), **_changed(kwargs, _tensor_here))
         return _changed(found, _dpnp_array)
 
     return of_arrays
@@ -241,7 +249,7 @@ def _by_onemkl(function: Callable[..., Any]) -> Callable[..., Any]:
         driver = driver_of(queue)
         driver.wait_for_kept(queue)
         if not driver.is_in_order(queue):
-            return function(*args, **kwargs)
+            return function(*_moved(args, queue), **_moved(kwargs, queue))
         other = queues.out_of_order(queue)
         queues.wait(queue)
         try:
