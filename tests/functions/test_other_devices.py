@@ -342,7 +342,7 @@ def test_host_data_goes_through_pinned_buffers(size: int, queue: Any) -> None:
 @pytest.mark.usefixtures("far")
 def test_threads_share_the_pinned_buffers() -> None:
     def round_trip(number: int) -> bool:
-        values = np.full(3_000_000, number)
+        values = np.full(pinned.BUFFER // 8 + 9, number)
         return bool((dp.asarray(values).asnumpy() == number).all())
 
     with ThreadPoolExecutor(4) as threads:
