@@ -41,6 +41,7 @@ def _means(points: np.ndarray, labels: np.ndarray, centroids: np.ndarray) -> np.
     [(1, 1, 1), (5, 16, 3), (1009, 7, 2), (20_000, 16, 3), (3000, 300, 3), (999, 100, 70)],
 )
 @pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.sample(4)
 def test_kmeans(queue: Any, n: int, clusters: int, dimensions: int, by_columns: bool) -> None:
     points, start = normal((n, dimensions)), normal((clusters, dimensions))
     array = dp.asarray(points, sycl_queue=queue)

@@ -70,6 +70,7 @@ def _needs(call: Callable[[dp.ndarray], Any], x: dp.ndarray) -> set[int]:
 
 
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.sample(4)
 def test_a_kernel_of_float32_needs_no_double_precision(name: str) -> None:
     assert _FLOAT64 not in _needs(CALLS[name], _x())
 

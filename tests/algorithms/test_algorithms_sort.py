@@ -35,6 +35,7 @@ def keys_of(size, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1, 2, 100, 4097, 20_000])
+@pytest.mark.sample(4)
 def test_sort_by_key_equals_numpys_stable_sort(size, dtype):
     keys, values = keys_of(size, dtype), np.arange(size) * 1.5
     order = np.argsort(keys, kind="stable")

@@ -36,6 +36,7 @@ SCIPY_MODES = {"edge": "nearest", "zero": "constant"}
         ((2, 1, 3), (5, 5, 5)),
     ],
 )
+@pytest.mark.sample(4)
 def test_convolution(
     queue: Any, shape: tuple[int, ...], window: tuple[int, ...], boundary: str
 ) -> None:

@@ -37,6 +37,7 @@ def _as_gpu(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> Iterator[None]:
 @pytest.mark.parametrize("op", UFUNCS)
 @pytest.mark.parametrize("dtype", ["i1", "u4", "i8", "f4", "f8"])
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.sample(3)
 def test_scans_equal_numpy(size: int, dtype: str, op: str) -> None:
     x = np.random.default_rng(size).integers(0, 4, size).astype(dtype)
     out = inclusive_scan(dp.asarray(x), op)
@@ -84,6 +85,7 @@ def test_integers_are_counted_as_by_numpy(dtype: str, largest: int) -> None:
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", ["?", "i1", "u4", "i8", "f2", "f4", "f8"])
+@pytest.mark.sample(3)
 def test_the_library_sorts_stably_with_nan_last(dtype: str, descending: bool) -> None:
     keys = np.random.default_rng(1).integers(0, 2 if dtype == "?" else 50, 5000).astype(dtype)
     if dtype[0] == "f":

@@ -142,6 +142,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("shape", "axes"), CASES)
+@pytest.mark.sample(4)
 def test_softmax(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     x = values(*shape)
     array = leaf(x)
@@ -152,6 +153,7 @@ def test_softmax(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("shape", "axes"), CASES)
+@pytest.mark.sample(4)
 def test_several_reductions_of_one_loop(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     x = values(*shape) + np.float32(100)
     x.flat[5] = np.nan

@@ -143,6 +143,7 @@ def pairs() -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("number", range(len(pairs())))
+@pytest.mark.sample(4)
 def test_arrays_move_between_queues_behind_the_work_on_both(number: int) -> None:
     source, target = pairs()[number]
     for _ in range(2):

@@ -158,6 +158,7 @@ CASES: list[tuple[tuple[int, ...], Any]] = [
 
 
 @pytest.mark.parametrize(("shape", "axis"), CASES)
+@pytest.mark.sample(4)
 def test_values_of_the_forms_of_a_gpu(shape: tuple[int, ...], axis: Any, pretend: Any) -> None:
     pretend(kind="gpu", units=96, group=512, threads=8)
     tuning._machine.cache_clear()

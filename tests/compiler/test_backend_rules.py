@@ -797,6 +797,7 @@ for size in (8, 16, 27):
     ],
 )
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
+@pytest.mark.sample(3)
 def test_numbers_that_leave_loops_are_those_of_the_last_step(kernel: Any, dtype: str) -> None:
     for size in (1, 8, 13, 16, 21, 47):
         n, wanted = (np.arange(size) % 23).astype(dtype), np.zeros((3, size), "int64")
@@ -1131,6 +1132,7 @@ def chosen_by_the_end_of_an_inner_loop(item: dp.Item, n: Any, out: Any) -> None:
         chosen_by_the_end_of_an_inner_loop,
     ],
 )
+@pytest.mark.sample(3)
 def test_a_condition_behind_a_loop_belongs_to_each_work_item(kernel: Any, dtype: str) -> None:
     # One work-item's condition was used for all if it was fixed in a loop.
     for shape in ((16,), (47,), (2, 61)):
@@ -1403,6 +1405,7 @@ def two_nearest(item, counts, values, out):
 
 
 @pytest.mark.parametrize("kernel", [nearest_of_all, nearest_of_some, two_nearest])
+@pytest.mark.sample(1)
 def test_minima_and_their_indices_are_right_at_every_size(kernel: Any) -> None:
     for size in (*range(1, 68), 130):
         numbers = np.random.default_rng(size)

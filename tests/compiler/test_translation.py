@@ -80,6 +80,7 @@ def _results(kernel: Any, pair: tuple[str, str]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@pytest.mark.sample(3)
 def test_numbers_are_those_of_numba(pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     text = _text(pair)
     expected = _results(dp.kernel(function_of(text)), pair)

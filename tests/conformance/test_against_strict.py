@@ -562,6 +562,7 @@ def test_every_method_of_the_standard_is_here() -> None:
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
+@pytest.mark.sample(4)
 def test_operators(name: str, data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(DTYPES))
     shape = (2, 2) if name == "matmul" else data.draw(hnp.array_shapes(max_dims=2, max_side=3))

@@ -169,7 +169,7 @@ def module(calls: list[Call]) -> str:
     return "\n".join([*lines, "  ret void\n}\n"])
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_function_of_the_compiler_has_a_definition(family: str, libdevice: None) -> None:
     text = module(list(FAMILIES[family]()))

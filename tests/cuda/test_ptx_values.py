@@ -43,7 +43,7 @@ def checker(libdevice: None, new_cache: None) -> Iterator[Checker]:
     assert launches, found.counts
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(200))
 def test_random_kernels(checker: Checker, seed: int) -> None:
     random_kernels.compare(random_kernels.make_case(seed))
@@ -67,6 +67,7 @@ _EXPRESSIONS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", _EXPRESSIONS)
+@pytest.mark.sample(3)
 def test_expressions(checker: Checker, name: str) -> None:
     with force("fused"):
         found = _EXPRESSIONS[name](dp.asarray(_X.astype("float32")))

@@ -31,6 +31,7 @@ CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("columns", [1, 3, 8, 15, 16, 17, 31, 64, 300, 1024, 1025])
+@pytest.mark.sample(4)
 def test_rows_of_any_length(columns: int) -> None:
     host = values((70_000 // columns, columns), "uint8")
     x = dp.asarray(host)

@@ -74,6 +74,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("view", sorted(VIEWS))
+@pytest.mark.sample(4)
 def test_views_and_expressions(view: str) -> None:
     host = values((2 * rows_for(6) + 1, 6))
     given = dp.asarray(host)
@@ -103,6 +104,7 @@ def test_on_every_queue(queue: Any) -> None:
 
 @pytest.mark.parametrize("columns", [17, 63, 64, 65, 127, 128, 130, 255, 257])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+@pytest.mark.sample(4)
 def test_sums_along_rows_below_and_above_the_number_of_lanes(columns: int, dtype: str) -> None:
     host = counts((40_000 // columns, columns), dtype, 100)
     given = dp.asarray(host)

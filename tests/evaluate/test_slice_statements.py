@@ -110,6 +110,7 @@ def run(program: str, module: Any, arrays: list[Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.sample(4)
 def test_random_statements_are_those_of_numpy(queue: Any, seed: int) -> None:
     statements = Statements(seed)
     theirs = [np.random.default_rng(at).integers(0, 7, statements.shape) * 1.0 for at in range(3)]

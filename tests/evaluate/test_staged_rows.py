@@ -77,6 +77,7 @@ def check(found: Any, expected: np.ndarray, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.sample(4)
 def test_rows_of_each_length(length: int, dtype: str) -> None:
     host = rows((5, length), dtype)
     x = dp.asarray(host)

@@ -52,6 +52,7 @@ def results(xp: Any, x: Any, wide: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("options", SETTINGS, ids=str)
+@pytest.mark.sample(3)
 def test_results_are_right_for_every_division_into_kernels(options: dict[str, Any]) -> None:
     generator = np.random.default_rng(0)
     x, wide = generator.normal(size=(301, 257)), generator.normal(size=(3, 200, 70))

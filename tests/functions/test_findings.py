@@ -382,6 +382,7 @@ def test_bugs_found_by_the_property_test() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint32", "uint64"])
+@pytest.mark.sample(4)
 def test_integer_products_wrap_without_the_host(dtype: str) -> None:
     """R11: products of integers are never computed in floats."""
     host = np.full((3, 3), np.iinfo(dtype).max // 3 * 2, dtype)

@@ -1247,6 +1247,7 @@ def _set(y: Any, index: Any, value: Any) -> None:
 @BOTH_TIERS
 @pytest.mark.parametrize("how", list(STORES))
 @pytest.mark.parametrize("count", [10, 20_000])
+@pytest.mark.sample(3)
 def test_floats_become_integers_of_eight_and_sixteen_bits(
     how: str, count: int, host_tier: bool
 ) -> None:

@@ -44,6 +44,7 @@ DRAWS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.sample(4)
 def test_a_sequence_does_not_depend_on_its_division(name: str) -> None:
     draw = DRAWS[name]
     pieces, whole = dp.random.default_rng(5), dp.random.default_rng(5)

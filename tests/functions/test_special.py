@@ -233,6 +233,7 @@ PAIR_EDGES = {
 
 
 @pytest.mark.parametrize("name", PAIR_EDGES)
+@pytest.mark.sample(3)
 def test_edges_of_pairs(name: str) -> None:
     first, second, wanted = np.array(PAIR_EDGES[name], float).T
     found = call(name, [dp.asarray(first), dp.asarray(second)]).asnumpy()

@@ -133,6 +133,7 @@ SHAPES = [(7,), (1000,), (100_000,), (3, 100, 5), (2, 3, 4, 5), (20_000, 7), (1,
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.sample(4)
 def test_reductions_have_numpys_results(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).random(shape)
     array = dp.asarray(x)

@@ -109,6 +109,7 @@ def _on(place: Any, rest: tuple[Any, ...], out: Any) -> list[Any]:
 @pytest.mark.parametrize("device", ["host:cpu", "cpu"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kernel", [total_in_two_steps, rounds_of_sub_groups, halves])
+@pytest.mark.sample(4)
 def test_with_barriers(kernel: Any, size: int, device: str) -> None:
     compare(kernel, size, device, local=True)
 

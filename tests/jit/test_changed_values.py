@@ -146,6 +146,7 @@ class TestInOneProcess:
 
     @pytest.mark.parametrize("expression", _EXPRESSIONS)
     @pytest.mark.parametrize("form", _FORMS)
+    @pytest.mark.sample(4)
     def test_a_value_changes(
         self, form: str, expression: str, tmp_path: Path, modules: list[types.ModuleType]
     ) -> None:
@@ -281,6 +282,7 @@ class TestBetweenProcesses:
         return found
 
     @pytest.mark.parametrize("expression", _EXPRESSIONS)
+    @pytest.mark.sample(4)
     def test_a_file_is_edited(self, expression: str, runs: list[dict[str, list[float]]]) -> None:
         before, after = (run[expression] for run in runs)
         assert before == [3.0, 3.0]

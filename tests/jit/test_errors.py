@@ -290,6 +290,7 @@ def test_different_shapes_raise_a_shape_error(function: Callable[..., Any]) -> N
     [add_shapes, set_slice, add_in_place, join_rows, solve, solve_in_local_function, select],
 )
 @pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.sample(4)
 def test_errors_of_library_functions_have_the_line(
     function: Callable[..., Any], debug: bool
 ) -> None:

@@ -171,6 +171,7 @@ DTYPES = ["float64", "float32", "int64", "int32", "uint8"]
 @pytest.mark.parametrize("first", DTYPES)
 @pytest.mark.parametrize("second", DTYPES)
 @pytest.mark.parametrize("size", [5, 40_000])
+@pytest.mark.sample(2)
 def test_dtypes_are_those_of_numpy(first: str, second: str, size: int) -> None:
     def combined(x: Any, y: Any) -> Any:
         return x + y, x / y, x * 2, x * 0.5, x // 3
@@ -1253,6 +1254,7 @@ def in_place(x: Any, y: Any, n: int) -> None:
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
+@pytest.mark.sample(1)
 def test_vectorized_updates_read_what_was_there_before(
     in_loop: bool, vectorized_calls: list[int]
 ) -> None:

@@ -82,6 +82,7 @@ def outcome(function: Callable[..., Any], arrays: list[Any]) -> Any:
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 @pytest.mark.parametrize("sizes", [(4, 4, 4), (4, 3, 4), (4, 4, 3), (3, 4, 4), (4, 1, 4)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.sample(3)
 def test_shapes_that_differ_raise_as_in_numpy(
     function: Callable[..., Any], sizes: tuple[int, ...], dtype: str
 ) -> None:
@@ -187,6 +188,7 @@ def callee(x: Any, out: Any, y: Any) -> None:
     ids=lambda each: each.__name__,
 )
 @pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.sample(2)
 def test_an_exception_of_a_loop_has_the_line(function: Callable[..., Any], debug: bool) -> None:
     arrays = [dp.zeros((3, 2, 2)), dp.zeros((3, 2, 2)), dp.ones(3)]
     with dp.config.override(debug=debug), pytest.raises(ValueError, match=r".") as caught:
@@ -288,6 +290,7 @@ def sums(x: Any, y: Any) -> Any:
     ],
 )
 @pytest.mark.parametrize("fastmath", [False, True])
+@pytest.mark.sample(1)
 def test_sums_of_products_of_arrays_that_broadcast(x: Any, y: Any, fastmath: bool) -> None:
     rng = np.random.default_rng(0)
     hosts = [(rng.random(shape) * 9).astype(dtype) for shape, dtype in (x, y)]

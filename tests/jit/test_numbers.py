@@ -31,7 +31,7 @@ def assert_equals_uncompiled(
         np.testing.assert_array_equal(own.asnumpy(), right)
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pair", _PAIRS, ids=":".join)
 def test_operations_at_the_extremes(pair: tuple[str, str], form: str) -> None:
@@ -172,6 +172,7 @@ def _in_order(x, y, numbers, out):
 
 @pytest.mark.parametrize("run", [_together, _in_order])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32", "int64"])
+@pytest.mark.sample(2)
 def test_functions_that_are_called_compute_in_the_dtypes_of_their_arguments(
     run: Any, dtype: str
 ) -> None:

@@ -36,7 +36,7 @@ def _function(body: list[str], name: str) -> Any:
     return space["f"]
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("dtype", "shares"), [("float64", True), ("float64", False), ("uint8", True)]
 )

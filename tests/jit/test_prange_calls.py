@@ -68,6 +68,7 @@ def _from_text(text: str) -> Callable[..., Any]:
     ["out += {}", "out -= {}", "out *= {}", "out |= {}", "out &= {}", "out ^= {}",
      "out = out + {}", "out = out * {}", "out = np.minimum(out, {})", "out = np.maximum({}, out)"],
 )  # fmt: skip
+@pytest.mark.sample(3)
 def test_reductions_of_arrays(update: str, dtype: str) -> None:
     function = _from_text(
         "def f(x, out):\n"
@@ -211,6 +212,7 @@ def test_a_loop_on_views_is_compiled_once() -> None:
     assert len(plan.native.dispatcher.signatures) == 1
 
 
+@pytest.mark.slow
 def test_exceptions_are_raised_with_every_threading_layer_of_numba() -> None:
     name = test_exceptions_in_a_loop_around_prange_loops.__name__
     code = f"from tests.jit import {Path(__file__).stem} as tests; tests.{name}()"

@@ -60,6 +60,7 @@ def compiled(statement: str) -> Any:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 @pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.sample(4)
 def test_statements_on_rows_are_numpys(statement: str, dtype: str) -> None:
     random = np.random.default_rng(1)
     if dtype == "int32" and "np.dot" in statement:

@@ -96,6 +96,7 @@ def no_cpu(pretend: Any) -> None:
 @pytest.mark.usefixtures("no_cpu")
 @pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.sample(4)
 def test_a_work_item_computes_with_slices(function: Callable[..., Any], dtype: str) -> None:
     hosts = [RNG.random((5, 6)).astype(dtype) for _ in range(2)] + [np.zeros((5, 6), dtype)]
     arrays = [dp.asarray(each) for each in hosts]

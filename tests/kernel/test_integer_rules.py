@@ -296,6 +296,7 @@ RUNS = [dp.call_kernel, dp.simulate]
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize(("first", "second"), CHOSEN)
+@pytest.mark.sample(3)
 def test_pairs_of_dtypes(run: Any, first: str, second: str) -> None:
     compare_with_rules(run, first, second)
 

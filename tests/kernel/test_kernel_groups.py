@@ -61,6 +61,7 @@ def by_group(x: np.ndarray, shape: tuple[int, ...], local: tuple[int, ...]) -> n
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "local"), SHAPES)
+@pytest.mark.sample(4)
 def test_group_algorithms_have_numpys_results(
     operation: str, dtype: str, shape: tuple[int, ...], local: tuple[int, ...]
 ) -> None:
@@ -164,6 +165,7 @@ def use_all_others(item: dp.NdItem, x: Any, out: Any, truths: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "float32", "float64"])
 @pytest.mark.parametrize(("shape", "local"), SHAPES[:3])
+@pytest.mark.sample(2)
 def test_scans_and_predicates_have_numpys_results(
     dtype: str, shape: tuple[int, ...], local: tuple[int, ...]
 ) -> None:

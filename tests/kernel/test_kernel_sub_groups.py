@@ -154,6 +154,7 @@ def test_the_order_of_work_items_in_sub_groups(local: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "float32", "float64"])
+@pytest.mark.sample(2)
 def test_algorithms_of_sub_groups_for_all_types(dtype: str) -> None:
     compare(dtype, *SHAPES[0], dp.zeros(1).queue)
 

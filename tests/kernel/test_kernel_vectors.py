@@ -178,6 +178,7 @@ def results(texts: Any, x: Any, y: Any, s: Any, dtypes: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("first", [*INTEGERS, *FLOATS])
+@pytest.mark.sample(4)
 def test_operators_are_those_of_arrays(first: str) -> None:
     second = {"int64": "uint64", "uint32": "int32", "float32": "int32"}.get(first, first)
     x, y = sample(first, 8), sample(second, 8, 1)

@@ -103,6 +103,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sample(2)
 def test_a_program_runs_with_at_most_one_warning(name: str, tmp_path: Path) -> None:
     before, variables, warning = CASES[name]
     done, home = run(tmp_path, before, variables, "-c", PROGRAM)
