@@ -1,24 +1,28 @@
-"""NumPy's legacy polynomials: vectors of coefficients, highest power first."""
+"""NumPy's legacy polynomials: vectors of coefficients, highest power first.
+
+Coefficients are few. NumPy computes what has to look at them one after another, and reads those of
+other devices as :mod:`dparray._runtime.fallback` allows.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.allocation import empty_on
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, scalar_value
+from dparray._array.operands import check_array, check_arrays, scalar_value
 from dparray._driver import traits_of
 from dparray._functions.conversion import asarray
 from dparray._functions.convolution import convolve
-from dparray._functions.creation import ones, zeros
+from dparray._functions.creation import zeros
 from dparray._functions.joining import concat, trim_zeros
-from dparray._functions.manipulation import atleast_1d, expand_dims, reshape
+from dparray._functions.manipulation import atleast_1d, expand_dims
 from dparray._functions.matrices import vander
 from dparray._functions.operands import placement_keywords, vector_of
 from dparray._functions.products import matmul
@@ -27,8 +31,7 @@ from dparray._functions.ranges import arange
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
-from dparray.exceptions import ArgumentError, ShapeError
-from dparray.linalg.decompositions import eigvals
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.linalg.operands import refuse_half
 from dparray.linalg.solving import inv, lstsq
 
@@ -49,27 +52,28 @@ __all__ = [
 
 def _coefficients(function: str, **named: Any) -> list[ndarray]:
     """Return vectors of coefficients on one queue; lists and scalars are copied there."""
-    given = {
-        name: value._coefficients if isinstance(value, poly1d) else value
-        for name, value in named.items()
-    }
-    arrays = [(name, value) for name, value in given.items() if isinstance(value, ndarray)]
-    place: dict[str, Any] = {}
-    if arrays:
-        placement = common_placement(function, arrays)
-        place = {"sycl_queue": placement.queue, "usm_type": placement.usm_type}
-    found = []
-    for name, value in given.items():
-        if isinstance(value, list | tuple | bool | int | float | complex | np.generic):
-            value = asarray(value, **place)
-        value = atleast_1d(check_array(function, name, value))
-        if value.ndim != 1:
-            raise ShapeError(f"{function}: {name} must be a vector; it has {value.ndim} dimensions")
-        found.append(value)
+    given = [(name, x._coefficients if isinstance(x, poly1d) else x) for name, x in named.items()]
+    found = [atleast_1d(x) for x in check_arrays(function, *given)]
+    for name, x in zip(named, found, strict=True):
+        if x.ndim != 1:
+            raise ShapeError(f"{function}: {name} must be a vector; it has {x.ndim} dimensions")
     return found
 
 
-def _like(function: str, result: ndarray, *given: Any) -> Any:
+def _on_host(function: str, compute: Callable[..., Any], *arrays: ndarray) -> list[ndarray]:
+    """Return the results of a function of NumPy arrays, with the placement of the arrays."""
+    placement = common_placement(function, [("coefficients", x) for x in arrays])
+    try:
+        with np.errstate(all="ignore"):
+            results = compute(*(x.asnumpy() for x in arrays))
+    except TypeError as error:
+        raise DTypeError(f"{function}: {error}; write .astype('float32')") from None
+    values = map(np.asarray, results if isinstance(results, tuple) else (results,))
+    traits = traits_of(placement.queue)
+    return [from_host(x, *placement, _dtypes.fit_device(x.dtype, traits)) for x in values]
+
+
+def _like(result: ndarray, *given: Any) -> Any:
     """Return the result as a ``poly1d`` if an operand is one."""
     return poly1d(result) if any(isinstance(value, poly1d) for value in given) else result
 
@@ -200,6 +204,8 @@ def polyfit(
 def poly(x: Any) -> ndarray:
     """Return the coefficients of the polynomial with given roots, or a matrix's characteristic one.
 
+    NumPy computes them on the host, which waits for ``x``.
+
     Raises:
         ShapeError: ``x`` is neither a vector nor a square matrix.
 
@@ -207,64 +213,32 @@ def poly(x: Any) -> ndarray:
         >>> dp.poly([1.0, 2.0]).asnumpy()
         array([ 1., -3.,  2.])
     """
-    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
-        x = eigvals(x)
-    x = atleast_1d(x)
-    if x.ndim != 1:
+    if x.ndim > 1 and not (x.ndim == 2 and x.shape[0] == x.shape[1] and x.size):
         raise ShapeError(f"poly: x must be a vector or a square matrix; got shape {x.shape}")
-    if x.dtype.kind not in "fc" or x.dtype == _dtypes.float16:
-        x = astype_array(x, _dtypes.default_float(traits_of(x.queue)))
-    result = ones(1, x.dtype, **placement_keywords(x))
-    for index in range(x.size):
-        factor = concat([ones(1, x.dtype, **placement_keywords(x)), reshape(-x[index], (1,))])
-        result = convolve(result, factor)
-    if result.dtype.kind == "c":
-        values = np.sort(x.asnumpy())
-        if np.all(values == np.sort(values.conj())):  # the roots are in conjugate pairs
-            return result.real.copy()
-    return result
+    return _on_host("poly", np.poly, x)[0]
 
 
 def roots(p: Any) -> ndarray:
-    """Return the roots: the eigenvalues of the companion matrix. The host waits for them.
+    """Return the roots: the eigenvalues of the companion matrix.
+
+    NumPy computes them on the host, which waits for the coefficients.
 
     Example:
         >>> dp.sort(dp.roots([1.0, -3.0, 2.0]).real).asnumpy()
         array([1., 2.])
     """
     (p,) = _coefficients("roots", p=p)
-    trimmed = trim_zeros(p, "f")
-    inner = trim_zeros(trimmed, "b")
-    at_zero = trimmed.size - inner.size
-    real = _dtypes.default_float(traits_of(p.queue))
-    if inner.dtype.kind not in "fc":
-        inner = astype_array(inner, real)
-    count = inner.size - 1
-    if count < 1:
-        return zeros(at_zero, real, **placement_keywords(p))
-    companion = zeros((count, count), inner.dtype, **placement_keywords(p))
-    for row in range(1, count):
-        companion[row, row - 1] = 1
-    companion[0, :] = -inner[1:] / inner[0]
-    found = eigvals(companion)
-    if found.dtype.kind == "c" and not bool(apply(OPS["not_equal"], found.imag, 0).any()):
-        found = found.real.copy()
-    return (
-        concat([found, zeros(at_zero, found.dtype, **placement_keywords(p))]) if at_zero else found
-    )
+    return _on_host("roots", np.roots, p)[0]
 
 
 def _summed(function: str, a1: Any, a2: Any, operation: str) -> Any:
     x1, x2 = _coefficients(function, a1=a1, a2=a2)
-    placement = common_placement(function, (("a1", x1), ("a2", x2)))
     size = max(x1.size, x2.size)
-    dtype = np.result_type(x1.dtype, x2.dtype)
-    parts = []
-    for x in (x1, x2):
-        part = zeros(size, dtype, sycl_queue=placement.queue, usm_type=placement.usm_type)
-        part[size - x.size :] = x
-        parts.append(part)
-    return _like(function, apply(OPS[operation], *parts), a1, a2)
+    parts = [
+        concat([zeros(size - x.size, x.dtype, **placement_keywords(x)), x]) if x.size < size else x
+        for x in (x1, x2)
+    ]
+    return _like(apply(OPS[operation], *parts), a1, a2)
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
@@ -298,34 +272,33 @@ def polymul(a1: Any, a2: Any) -> Any:
         array([ 3, 10,  8])
     """
     x1, x2 = _coefficients("polymul", a1=a1, a2=a2)
-    return _like("polymul", convolve(x1, x2), a1, a2)
+    return _like(convolve(x1, x2), a1, a2)
 
 
 def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     """Return the quotient and the remainder of two polynomials; for errors see :func:`polyadd`.
+
+    The host computes them, and waits for the coefficients.
 
     Example:
         >>> [part.tolist() for part in dp.polydiv([3.0, 5.0, 2.0], [2.0, 1.0])]
         [[1.5, 1.75], [0.25]]
     """
     x1, x2 = _coefficients("polydiv", u=u, v=v)
-    placement = common_placement("polydiv", (("u", x1), ("v", x2)))
-    dtype = np.result_type(x1.dtype, x2.dtype)
-    if dtype.kind not in "fc":
-        dtype = _dtypes.default_float(traits_of(placement.queue))
-    rest = empty_on(placement, x1.shape, dtype)
-    rest[...] = x1
-    count = max(x1.size - x2.size + 1, 1)
-    quotient = zeros(count, dtype, sycl_queue=placement.queue, usm_type=placement.usm_type)
-    scale = apply(OPS["reciprocal"], x2[0] if x2.dtype.kind in "fc" else astype_array(x2[0], dtype))
-    for index in range(x1.size - x2.size + 1):
-        share = rest[index] * scale
-        quotient[index] = share
-        rest[index : index + x2.size] -= share * x2
-    values = np.abs(rest.asnumpy())
-    is_left = ~(values <= 1e-8)  # true for NaN
-    first = int(np.argmax(is_left)) if is_left.any() else values.size - 1
-    return _like("polydiv", quotient, u, v), _like("polydiv", rest[first:], u, v)
+    quotient, rest = _on_host("polydiv", _divided, x1, x2)
+    return _like(quotient, u, v), _like(rest, u, v)
+
+
+def _divided(u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the results of ``numpy.polydiv``, which removes leading zeros slowly."""
+    rest = u.astype((u[0] + v[0] + 0.0).dtype)
+    quotient = np.zeros(max(u.size - v.size + 1, 1), rest.dtype)
+    scale = 1.0 / v[0]
+    for at in range(u.size - v.size + 1):
+        quotient[at] = scale * rest[at]
+        rest[at : at + v.size] -= quotient[at] * v
+    is_left = ~(np.abs(rest) <= 1e-8)  # true for NaN
+    return quotient, rest[int(is_left.argmax()) if is_left.any() else -1 :]
 
 
 def polyder(p: Any, m: int = 1) -> Any:
@@ -344,7 +317,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     for _ in range(min(m, x.size)):
         powers = arange(x.size - 1, 0, -1, **placement_keywords(x))
         x = apply(OPS["multiply"], x[:-1], powers)
-    return _like("polyder", x, p)
+    return _like(x, p)
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
@@ -376,7 +349,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         end = empty_on(placement_of(x), (1,), divided.dtype)
         end[...] = constant
         x = concat([divided, end])
-    return _like("polyint", x, p)
+    return _like(x, p)
 
 
 class poly1d:
@@ -433,11 +406,11 @@ class poly1d:
 
     def deriv(self, m: int = 1) -> poly1d:
         """Return the ``m``-th derivative."""
-        return poly1d(polyder(self._coefficients, m))
+        return cast(poly1d, polyder(self, m))
 
     def integ(self, m: int = 1, k: Any = 0) -> poly1d:
         """Return the ``m``-th integral."""
-        return poly1d(polyint(self._coefficients, m, k))
+        return cast(poly1d, polyint(self, m, k))
 
     def __len__(self) -> int:
         return self.order
@@ -456,24 +429,24 @@ class poly1d:
         return self
 
     def __add__(self, other: Any) -> poly1d:
-        return poly1d(polyadd(self._coefficients, poly1d(other)._coefficients))
+        return cast(poly1d, polyadd(self, other))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> poly1d:
-        return poly1d(polysub(self._coefficients, poly1d(other)._coefficients))
+        return cast(poly1d, polysub(self, other))
 
     def __rsub__(self, other: Any) -> poly1d:
-        return poly1d(polysub(poly1d(other)._coefficients, self._coefficients))
+        return cast(poly1d, polysub(other, self))
 
     def __mul__(self, other: Any) -> poly1d:
-        return poly1d(polymul(self._coefficients, poly1d(other)._coefficients))
+        return cast(poly1d, polymul(self, other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         if isinstance(other, poly1d):
-            return tuple(poly1d(part) for part in polydiv(self._coefficients, other._coefficients))
+            return polydiv(self, other)
         return poly1d(self._coefficients / other)
 
     def __pow__(self, exponent: int) -> poly1d:

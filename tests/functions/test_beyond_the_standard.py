@@ -482,6 +482,19 @@ def test_polynomials_of_one_variable() -> None:
     assert dp.poly1d([1, 2]) == dp.poly1d([0, 1, 2])
 
 
+def test_polynomials_stay_on_their_queue(queue: Any) -> None:
+    def program(xp: Any, given: Any) -> list[Any]:
+        p = xp.poly1d(given)
+        both = [p + 1, 2 - p, p * [1, 2], *(p / p.deriv()), p.integ()]
+        return [*(x.coefficients for x in both), xp.sort(p.roots.real), xp.poly(p.roots).real]
+
+    given = [1.0, -3.0, 2.0]
+    x = dp.asarray(given, sycl_queue=queue, usm_type="shared")
+    for ours, theirs in zip(program(dp, x), program(np, given), strict=True):
+        assert (ours.queue, ours.usm_type) == (queue, "shared")
+        assert_same(ours, theirs)
+
+
 def test_vectorize_compiles_the_function() -> None:
     def folded(x, limit):
         return x if x < limit else 2 * limit - x

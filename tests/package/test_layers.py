@@ -51,7 +51,7 @@ BUDGETS = {
     "evaluate": 5_012,
     "array": 6_881,
     "kernels": 4_734,
-    "functions": 22_841,
+    "functions": 22_797,
     "compiled": 7_205,
     "satellites": 20_279,
     "tools": 10_048,

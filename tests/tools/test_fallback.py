@@ -53,6 +53,8 @@ def test_it_can_be_forbidden_or_allowed(queue: Any) -> None:
     x = dp.asarray(np.arange(10.0), sycl_queue=queue)
     with dp.config.override(fallback="error"), pytest.raises(dp.FallbackError, match="eigvals"):
         leave(x)
+    with dp.config.override(fallback="error"), pytest.raises(dp.FallbackError, match="roots"):
+        dp.roots(x)
     with dp.config.override(fallback="allow"), warnings.catch_warnings():
         warnings.simplefilter("error")
         leave(x)
