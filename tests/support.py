@@ -31,6 +31,7 @@ from dparray._compiler.spirv import client
 from dparray._compiler.spirv.protocol import INTEL_CPU
 from dparray._driver import traits_of
 from dparray._driver.interface import Target, Traits
+from dparray._driver.sycl.prepare import find_driver as find_driver
 from dparray._dtypes import NAMES as DTYPES
 from dparray._evaluate import host, tuning
 from dparray._evaluate.background import wait as wait_for_compiler

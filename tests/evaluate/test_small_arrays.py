@@ -18,12 +18,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._array import fastpath
-from dparray._graph.ops import OPS
+from tests.support import OPS, compiled_module
 
 SLOW = 1 << 22
 # Without the compiled module every operation takes the general way, which defers it.
-immediate = pytest.mark.skipif(fastpath.module is None, reason="the fast path is not compiled")
+immediate = pytest.mark.skipif(compiled_module is None, reason="the fast path is not compiled")
 
 
 @dp.kernel

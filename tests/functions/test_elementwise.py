@@ -303,23 +303,21 @@ def test_clip_and_where_with_scalars() -> None:
     assert_same(x.clip(max=2), a.clip(max=2))
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_nothing_equals_none(host_tier: bool) -> None:
+def test_nothing_equals_none(executor: str) -> None:
     programs: list[Any] = [
         lambda x: x == None,  # noqa: E711 - that is the question
         lambda x: x != None,  # noqa: E711
         lambda x: x == None,  # noqa: E711
         lambda x: x != None,  # noqa: E711
     ]
-    with dp.config.override(host_tier=host_tier):
-        for values in (np.arange(3), np.zeros((2, 0)), np.asarray(2.5), np.asarray([[True]])):
-            x = dp.asarray(values)
-            for program in programs:
-                actual, expected = program(x), program(values)
-                assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-                assert actual.tolist() == expected.tolist()
-            assert None not in x
-        assert dp.asarray(0.0) in (None, 0)
-        assert dp.asarray(1.0) not in (None, 0)
-        with pytest.raises(dp.HostConversionError):
-            dp.asarray(1.0) < None  # type: ignore[operator]  # noqa: B015
+    for values in (np.arange(3), np.zeros((2, 0)), np.asarray(2.5), np.asarray([[True]])):
+        x = dp.asarray(values)
+        for program in programs:
+            actual, expected = program(x), program(values)
+            assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+            assert actual.tolist() == expected.tolist()
+        assert None not in x
+    assert dp.asarray(0.0) in (None, 0)
+    assert dp.asarray(1.0) not in (None, 0)
+    with pytest.raises(dp.HostConversionError):
+        dp.asarray(1.0) < None  # type: ignore[operator]  # noqa: B015

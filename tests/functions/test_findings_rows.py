@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import dparray as dp
 from tests.functions import test_findings
-from tests.functions.comparison import Call, compare
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "notebooks" / "coming-from" / "differences.md").read_text()
@@ -25,43 +23,6 @@ ROWS = [
     "S",
 ]
 
-#: Example lines of rows that no other file has by number.
-CALLS: dict[str, Call] = {
-    "W1 sum": lambda xp: xp.asarray([2000000000], dtype="int32") + np.int64(2000000000),
-    "W1 uint8": lambda xp: xp.asarray([200], dtype="uint8") + np.int64(100),
-    "W1 left": lambda xp: np.int64(2) * xp.asarray([100], dtype="int8"),
-    "W1 float": lambda xp: xp.asarray([1], dtype="float32") + np.float64(1e300),
-    "W1 equal": lambda xp: xp.asarray([0.1], dtype="float32") == np.float64(0.1),
-    "W1 full": lambda xp: xp.full(2, np.float32(1.5)),
-    "W1 where": lambda xp: xp.where(xp.asarray([True]), np.int32(0), np.int32(1)),
-    "W1 linspace": lambda xp: xp.linspace(np.float32(0.1), np.float32(1)),
-    "W3 ravel": lambda xp: xp.asarray(np.asfortranarray(np.arange(6).reshape(2, 3))).ravel("A"),
-    "W3 reshape": lambda xp: xp.arange(6).reshape(2, 3).T.reshape(6, order="A"),
-    "W7": lambda xp: xp.linspace(
-        xp.asarray([200], dtype="uint8"), xp.asarray([100], dtype="uint8"), 5
-    ),
-    "W7 int8": lambda xp: xp.linspace(
-        xp.asarray([-120], dtype="int8"), xp.asarray([100], dtype="int8"), 5
-    ),
-    "W14": lambda xp: xp.bitwise_count(xp.asarray([-128], dtype="int8")),
-    "W14 int32": lambda xp: xp.bitwise_count(xp.asarray([-(2**31)], dtype="int32")),
-    "W23 copy": lambda xp: xp.copy(xp.ones((2, 3)).T, order="K").flags.f_contiguous,
-    "W23 like": lambda xp: xp.zeros_like(xp.ones((2, 3)).T).flags.f_contiguous,
-    "W23 sum": lambda xp: (xp.ones((2, 3)).T + 1).flags.f_contiguous,
-    "M23": lambda xp: xp.linalg.vector_norm(xp.ones(3), ord=None),
-    "M18": lambda xp: xp.vectorize(np.cos)(xp.asarray([0.0])),
-    "M20 correlate": lambda xp: xp.convolve(2, xp.asarray([1.0, 2])),
-    "R4": lambda xp: (
-        xp.asarray([588] * 9000, dtype="float16") // xp.asarray([0.6626] * 9000, dtype="float16")
-    ),
-    "R5": lambda xp: xp.pad(xp.asarray(5), 2),
-    "R6 angle": lambda xp: xp.angle(xp.asarray([-1.0, np.inf])),
-    "R6 imag": lambda xp: xp.imag(xp.asarray([np.inf, np.nan, -1.0])),
-    "R7": lambda xp: xp.fmax(xp.full(3, 5.0), float("nan")),
-    "R10": lambda xp: xp.asarray([-9, 8]) >> xp.asarray([-1, -2]),
-    "R18": lambda xp: np.float64(2) < xp.asarray([1.0, 3.0]),
-    "R20 rint": lambda xp: xp.rint(xp.asarray([3, -4])),
-}
 #: The tests of the other rows, by folder and name.
 SHOWN: dict[str, str] = {
     "W2": "functions/test_aliasing.py::test_orders",
@@ -108,14 +69,9 @@ REASONS: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_call(name: str) -> None:
-    compare(CALLS[name], name)
-
-
 @pytest.mark.parametrize("row", ROWS)
 def test_each_row_has_a_test_or_a_reason(row: str) -> None:
-    calls = {name.partition(" ")[0] for name in (*CALLS, *test_findings.CALLS)}
+    calls = {name.partition(" ")[0] for name in test_findings.CALLS}
     assert row in calls or row in SHOWN or row in REASONS
     if row in SHOWN:
         file, _, name = SHOWN[row].partition("::")

@@ -122,27 +122,23 @@ def test_dtype_of_predicates_is_that_of_their_results() -> None:
         )
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_transforms_of_broadcast_operands(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        for name in ("rfftn", "fftn", "rfft"):
-            compare(
-                lambda xp, f=name: getattr(xp.fft, f)(
-                    xp.broadcast_to(xp.asarray([[[-0.4166]]]), (1, 1, 5))
-                )
-            )
-
-
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_interpolation_between_points_that_are_not_contiguous(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
+def test_transforms_of_broadcast_operands(executor: str) -> None:
+    for name in ("rfftn", "fftn", "rfft"):
         compare(
-            lambda xp: xp.interp(
-                xp.asarray([1.5, 0.25]),
-                xp.asarray([2.0, 1.0, 0.0])[::-1],
-                xp.asarray([3.0, 5.0, 1.0])[::-1],
+            lambda xp, f=name: getattr(xp.fft, f)(
+                xp.broadcast_to(xp.asarray([[[-0.4166]]]), (1, 1, 5))
             )
         )
+
+
+def test_interpolation_between_points_that_are_not_contiguous(executor: str) -> None:
+    compare(
+        lambda xp: xp.interp(
+            xp.asarray([1.5, 0.25]),
+            xp.asarray([2.0, 1.0, 0.0])[::-1],
+            xp.asarray([3.0, 5.0, 1.0])[::-1],
+        )
+    )
 
 
 def test_edges_of_the_arguments() -> None:
@@ -197,14 +193,7 @@ def test_edges_by_a_function_of_the_user() -> None:
         dp.pad(dp.ones(2), 1, "edge", padder=3)
 
 
-@pytest.mark.parametrize("executor", ["host", "kernels"])
-def test_quantiles_next_to_infinities_are_infinite(
-    executor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dparray._functions import quantiles
-
-    if executor == "kernels":
-        monkeypatch.setattr(quantiles, "compute_small", lambda *args: None)
+def test_quantiles_next_to_infinities_are_infinite(executor: str) -> None:
     inf = np.inf
     x = dp.asarray([[1, inf], [-inf, 1], [-inf, inf], [inf, inf], [2, 4]])
     wanted = {
@@ -214,11 +203,11 @@ def test_quantiles_next_to_infinities_are_infinite(
         0.75: [inf, -inf, np.nan, inf, 3.5],
         1.0: [inf, 1, inf, inf, 4],
     }
+    widest = dp.asarray([-1.7e308, 1.7e308])
     for q, row in wanted.items():
         np.testing.assert_array_equal(dp.quantile(x, q, axis=1).asnumpy(), row)
         np.testing.assert_array_equal(dp.nanquantile(x, q, axis=1).asnumpy(), row)
     np.testing.assert_array_equal(dp.median(x, axis=1).asnumpy(), wanted[0.5])
-    widest = dp.asarray([-1.7e308, 1.7e308])
     assert dp.quantile(widest, 0.5) == 0
 
 
@@ -281,27 +270,25 @@ def test_a_variance_without_degrees_of_freedom_is_a_quotient_by_zero(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_results_that_the_library_and_the_host_had_differently(host_tier: bool) -> None:
+def test_results_that_the_library_and_the_host_had_differently(executor: str) -> None:
     holes = np.asarray([1.5, np.nan, -2.5, np.nan, 3.0, np.nan, 3.0])
-    with dp.config.override(host_tier=host_tier):
-        compare(lambda xp: xp.unique(xp.asarray(holes), True, True, True))
-        compare(lambda xp: xp.unique(xp.asarray(holes), return_counts=True))
-        compare(lambda xp: xp.setdiff1d(xp.asarray(holes), xp.asarray([3.0, 7.0])))
-        for shape, axis in (((6, 1), 1), ((1, 6), 0)):
-            for name in ("bitwise_or", "fmax", "gcd", "add"):
-                x = dp.ones(shape, dtype="int16")
-                result = getattr(dp, name).reduce(x, axis=axis)
-                assert not dp.shares_memory(x, result), name
-        for dtype in ("bool", "int8", "int16", "int64"):
-            for method in ("reduce", "accumulate"):
-                compare(
-                    lambda xp, m=method, t=dtype: getattr(xp.logaddexp, m)(xp.ones(3, dtype=t)),
-                    tolerance=64,
-                )
-        assert dp.i0(dp.asarray([-dp.inf, dp.inf])).tolist() == [dp.inf, dp.inf]
-        x = dp.asarray([1.5, 2.5], dtype="float32")
-        assert dp.linalg.vector_norm(x, ord=np.int64(3)).dtype == "float32"
+    compare(lambda xp: xp.unique(xp.asarray(holes), True, True, True))
+    compare(lambda xp: xp.unique(xp.asarray(holes), return_counts=True))
+    compare(lambda xp: xp.setdiff1d(xp.asarray(holes), xp.asarray([3.0, 7.0])))
+    for shape, axis in (((6, 1), 1), ((1, 6), 0)):
+        for name in ("bitwise_or", "fmax", "gcd", "add"):
+            x = dp.ones(shape, dtype="int16")
+            result = getattr(dp, name).reduce(x, axis=axis)
+            assert not dp.shares_memory(x, result), name
+    for dtype in ("bool", "int8", "int16", "int64"):
+        for method in ("reduce", "accumulate"):
+            compare(
+                lambda xp, m=method, t=dtype: getattr(xp.logaddexp, m)(xp.ones(3, dtype=t)),
+                tolerance=64,
+            )
+    assert dp.i0(dp.asarray([-dp.inf, dp.inf])).tolist() == [dp.inf, dp.inf]
+    x = dp.asarray([1.5, 2.5], dtype="float32")
+    assert dp.linalg.vector_norm(x, ord=np.int64(3)).dtype == "float32"
 
 
 def test_empty_arrays_have_every_memory_order() -> None:
@@ -312,28 +299,24 @@ def test_empty_arrays_have_every_memory_order() -> None:
     assert dp.pad(dp.zeros((0, 4)), 2).strides == (64, 8)
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_sums_are_computed_in_the_dtype_of_a_wider_out(host_tier: bool) -> None:
+def test_sums_are_computed_in_the_dtype_of_a_wider_out(executor: str) -> None:
     large = np.full(5, 2**63, "uint64")
-    with dp.config.override(host_tier=host_tier):
-        for name in ("sum", "prod", "nansum", "cumsum", "cumprod"):
-            for values, dtype in (
-                (large, "float32"),
-                (large, "float64"),
-                (np.full(5, 3e38, "float32"), "float64"),
-                (np.ones(5, "float64"), "float32"),
-            ):
-                shape = (5,) if name[:3] == "cum" else ()
+    for name in ("sum", "prod", "nansum", "cumsum", "cumprod"):
+        for values, dtype in (
+            (large, "float32"),
+            (large, "float64"),
+            (np.full(5, 3e38, "float32"), "float64"),
+            (np.ones(5, "float64"), "float32"),
+        ):
+            shape = (5,) if name[:3] == "cum" else ()
 
-                def call(xp: Any, n: str = name, v: Any = values, t: str = dtype) -> Any:
-                    out = xp.zeros(shape, dtype=t)  # noqa: B023
-                    getattr(xp, n)(xp.asarray(v), out=out)
-                    return out
+            def call(xp: Any, n: str = name, v: Any = values, t: str = dtype) -> Any:
+                out = xp.zeros(shape, dtype=t)  # noqa: B023
+                getattr(xp, n)(xp.asarray(v), out=out)
+                return out
 
-                compare(call, f"{name} {dtype}")
-        compare(
-            lambda xp: xp.trace(xp.asarray(np.tile(large, (5, 1))), out=xp.zeros((), "float32"))
-        )
+            compare(call, f"{name} {dtype}")
+    compare(lambda xp: xp.trace(xp.asarray(np.tile(large, (5, 1))), out=xp.zeros((), "float32")))
 
 
 def test_order_a_is_by_columns_where_all_operands_are() -> None:
@@ -614,17 +597,15 @@ def test_truncated_complex_numbers_do_not_affect_the_memory_order() -> None:
         np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_numbers_of_numpys_round_the_second_value_of_a_range(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        for arguments in (
-            (np.float32(0.24), 2.18),
-            (np.float32(0.24), 2.18, np.float32(0.1)),
-            (np.float16(0.24), 2.18, 0.1),
-            (0.1, np.float32(7.18), np.float16(0.3)),
-            (np.int8(2), np.float32(7.18)),
-        ):
-            compare(lambda xp, a=arguments: xp.arange(*a), tolerance=4)
+def test_numbers_of_numpys_round_the_second_value_of_a_range(executor: str) -> None:
+    for arguments in (
+        (np.float32(0.24), 2.18),
+        (np.float32(0.24), 2.18, np.float32(0.1)),
+        (np.float16(0.24), 2.18, 0.1),
+        (0.1, np.float32(7.18), np.float16(0.3)),
+        (np.int8(2), np.float32(7.18)),
+    ):
+        compare(lambda xp, a=arguments: xp.arange(*a), tolerance=4)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex64"])
@@ -638,21 +619,19 @@ def test_the_median_of_nothing_is_nan(dtype: str) -> None:
         dp.quantile(dp.zeros((0, 3)), 0.5, axis=0)
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int16", "bool", "complex64"])
 def test_complex_numbers_are_truncated_to_the_dtype_to_compute_in(
-    dtype: str, host_tier: bool
+    dtype: str, executor: str
 ) -> None:
-    with dp.config.override(host_tier=host_tier):
-        for number in (0.75 - 1j, 2j, np.complex64(2 + 1j), 2.5):
-            for name in ("maximum", "add", "equal"):
-                if name == "equal" and dtype != "bool":
-                    continue
-                compare(
-                    lambda xp, n=name, v=number: getattr(xp, n)(
-                        v, xp.asarray([0.5, -2, 0], dtype="float32"), dtype=dtype, casting="unsafe"
-                    )
+    for number in (0.75 - 1j, 2j, np.complex64(2 + 1j), 2.5):
+        for name in ("maximum", "add", "equal"):
+            if name == "equal" and dtype != "bool":
+                continue
+            compare(
+                lambda xp, n=name, v=number: getattr(xp, n)(
+                    v, xp.asarray([0.5, -2, 0], dtype="float32"), dtype=dtype, casting="unsafe"
                 )
+            )
 
 
 @pytest.mark.parametrize("number", [-1.5, 70000.0, float("nan"), float("inf"), -1.5 + 2j])
@@ -664,18 +643,16 @@ def test_floats_of_pythons_wrap_where_their_conversion_is_unsafe(number: complex
         )
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_nan_next_to_a_single_point_has_its_value(host_tier: bool) -> None:
+def test_nan_next_to_a_single_point_has_its_value(executor: str) -> None:
     every = np.asarray([np.nan, -2, 3, np.inf], "float32")
-    with dp.config.override(host_tier=host_tier):
-        for value in (np.float32(-2.5), np.int32(4), np.complex128(1 + 2j)):
-            for ends in ({}, {"left": 7.0}, {"left": 1.0, "right": 9.0}):
-                x = every if ends else every[0]
-                compare(
-                    lambda xp, x=x, v=value, e=ends: xp.interp(
-                        xp.asarray(x), xp.asarray([1.5]), xp.asarray(v[None]), **e
-                    )
+    for value in (np.float32(-2.5), np.int32(4), np.complex128(1 + 2j)):
+        for ends in ({}, {"left": 7.0}, {"left": 1.0, "right": 9.0}):
+            x = every if ends else every[0]
+            compare(
+                lambda xp, x=x, v=value, e=ends: xp.interp(
+                    xp.asarray(x), xp.asarray([1.5]), xp.asarray(v[None]), **e
                 )
+            )
 
 
 @pytest.mark.parametrize("order", ["C", "F", "A", "K"])
@@ -807,10 +784,9 @@ def test_slices_of_transposed_arrays_are_deleted(obj: Any) -> None:
             np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "uint64", "bool"])
 @pytest.mark.parametrize("mode", ["maximum", "minimum", "mean", "median", "linear_ramp"])
-def test_boundaries_of_statistics(mode: Any, dtype: str, host_tier: bool) -> None:
+def test_boundaries_of_statistics(mode: Any, dtype: str, executor: str) -> None:
     largest = np.iinfo(dtype).max if np.dtype(dtype).kind in "iu" else 100
     values = (np.linspace(0, 1, 24).reshape(2, 3, 4)[..., ::-1] * largest * 0.9).astype(dtype)
     options: list[dict[str, Any]] = [
@@ -820,31 +796,28 @@ def test_boundaries_of_statistics(mode: Any, dtype: str, host_tier: bool) -> Non
     ]
     if mode == "linear_ramp":
         options = [{}, {"end_values": 3}, {"end_values": (1, 7)}]
-    with dp.config.override(host_tier=host_tier):
-        for widths in (2, (0, 3), [(1, 2), (0, 0), (2, 1)]):
-            for given in options:
-                wanted = np.pad(values, widths, mode=mode, **given)
-                found = dp.pad(dp.asarray(values), widths, mode=mode, **given)
-                assert found.dtype == wanted.dtype
-                is_exact = wanted.dtype.kind == "b"
-                np.testing.assert_allclose(
-                    found.asnumpy().astype("float64"),
-                    wanted.astype("float64"),
-                    rtol=0 if is_exact else 2e-3 if dtype == "float16" else 1e-6,
-                    atol=1 if wanted.dtype.kind in "iu" else 0,  # float16 may be rounded either way
-                )
+    for widths in (2, (0, 3), [(1, 2), (0, 0), (2, 1)]):
+        for given in options:
+            wanted = np.pad(values, widths, mode=mode, **given)
+            found = dp.pad(dp.asarray(values), widths, mode=mode, **given)
+            assert found.dtype == wanted.dtype
+            is_exact = wanted.dtype.kind == "b"
+            np.testing.assert_allclose(
+                found.asnumpy().astype("float64"),
+                wanted.astype("float64"),
+                rtol=0 if is_exact else 2e-3 if dtype == "float16" else 1e-6,
+                atol=1 if wanted.dtype.kind in "iu" else 0,  # float16 may be rounded either way
+            )
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_boundaries_without_statistics_raise(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        for length in (-1, (1, -1)):
-            with pytest.raises(dp.exceptions.ShapeError, match="must not be negative"):
-                dp.pad(dp.ones(3), 1, mode="mean", stat_length=length)
-        with pytest.raises(dp.exceptions.ShapeError, match="for mode 'maximum'"):
-            dp.pad(dp.ones(3), 1, mode="maximum", stat_length=0)
-        with pytest.raises(dp.exceptions.ShapeError, match="empty"):
-            dp.pad(dp.ones((0, 3)), 1, mode="median")
+def test_boundaries_without_statistics_raise(executor: str) -> None:
+    for length in (-1, (1, -1)):
+        with pytest.raises(dp.exceptions.ShapeError, match="must not be negative"):
+            dp.pad(dp.ones(3), 1, mode="mean", stat_length=length)
+    with pytest.raises(dp.exceptions.ShapeError, match="for mode 'maximum'"):
+        dp.pad(dp.ones(3), 1, mode="maximum", stat_length=0)
+    with pytest.raises(dp.exceptions.ShapeError, match="empty"):
+        dp.pad(dp.ones((0, 3)), 1, mode="median")
 
 
 _WAYS_TO_UNSIGNED = (
@@ -882,19 +855,17 @@ def _written(xp: Any, way: str, values: np.ndarray, dtype: str) -> Any:
 
 
 @pytest.mark.parametrize("way", _WAYS_TO_UNSIGNED)
-@pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int32", "int64"])
 @pytest.mark.parametrize("source", ["float32", "float64"])
 def test_floats_beyond_the_signed_integers_become_unsigned_ones(
-    source: str, dtype: str, host_tier: bool, way: str
+    source: str, dtype: str, executor: str, way: str
 ) -> None:
     values = np.full(7, np.iinfo(dtype).max * 0.75 if dtype[0] == "u" else 7).astype(source)
     values[3] = 2.5
     wanted = _written(np, way, values, dtype)
-    with dp.config.override(host_tier=host_tier):
-        found = _written(dp, way, values, dtype)
-        np.testing.assert_array_equal(found.asnumpy(), wanted)
-        assert found.dtype == wanted.dtype
+    found = _written(dp, way, values, dtype)
+    np.testing.assert_array_equal(found.asnumpy(), wanted)
+    assert found.dtype == wanted.dtype
 
 
 @pytest.mark.parametrize("dtype", ["uint64", "int64", "float64", "float32"])
@@ -939,9 +910,8 @@ def test_a_scalar_among_integers_has_the_requested_dtype(scalar: Any, dtype: str
         assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist())
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("name", ["cumsum", "sum", "cumprod"])
-def test_sums_into_another_kind_are_in_the_common_dtype(name: str, host_tier: bool) -> None:
+def test_sums_into_another_kind_are_in_the_common_dtype(name: str, executor: str) -> None:
     whole = np.array([1488732481, 1636968864, -1372717109, -2147483648], "int32")
     halves = np.array([-0.0017, 1475, 0.0136, -6.93, -145.25, 3.1], "float16")
     for given, dtype in ((whole, "float16"), (halves, "int32"), (halves, "float32")):
@@ -949,8 +919,7 @@ def test_sums_into_another_kind_are_in_the_common_dtype(name: str, host_tier: bo
         wanted, out = np.zeros(shape, dtype), dp.zeros(shape, dtype=dtype)
         with np.errstate(all="ignore"):
             getattr(np, name)(given, out=wanted)
-        with dp.config.override(host_tier=host_tier):
-            getattr(dp, name)(dp.asarray(given), out=out)
+        getattr(dp, name)(dp.asarray(given), out=out)
         np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-6)
 
 
@@ -988,41 +957,33 @@ def test_a_quantile_of_no_numbers_is_none(method: Any, dtype: str) -> None:
         assert found.dtype == wanted.dtype
 
 
-BOTH_TIERS = pytest.mark.parametrize("host_tier", [True, False])
+def test_interp_with_a_period_leaves_its_arguments(executor: str) -> None:
+    x, xp, fp = dp.asarray([-1.5, 7.0]), dp.asarray([-5.5, 2.0]), dp.asarray([1.0, 2.0])
+    found = dp.interp(x, xp, fp, period=5)
+    assert [*x.tolist(), *xp.tolist()] == [-1.5, 7.0, -5.5, 2.0]
+    wanted = np.interp([-1.5, 7.0], [-5.5, 2.0], [1.0, 2.0], period=5)
+    np.testing.assert_allclose(found.asnumpy(), wanted)
+    large = np.array([2**63 - 1, 5515018945614490059, 7])  # remainders of floats, as in NumPy
+    found = dp.interp(dp.asarray(large), xp, fp, period=2)
+    wanted = np.interp(large, [-5.5, 2.0], [1.0, 2.0], period=2)
+    np.testing.assert_allclose(found.asnumpy(), wanted)
 
 
-@BOTH_TIERS
-def test_interp_with_a_period_leaves_its_arguments(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        x, xp, fp = dp.asarray([-1.5, 7.0]), dp.asarray([-5.5, 2.0]), dp.asarray([1.0, 2.0])
-        found = dp.interp(x, xp, fp, period=5)
-        assert [*x.tolist(), *xp.tolist()] == [-1.5, 7.0, -5.5, 2.0]
-        wanted = np.interp([-1.5, 7.0], [-5.5, 2.0], [1.0, 2.0], period=5)
-        np.testing.assert_allclose(found.asnumpy(), wanted)
-        large = np.array([2**63 - 1, 5515018945614490059, 7])  # remainders of floats, as in NumPy
-        found = dp.interp(dp.asarray(large), xp, fp, period=2)
-        wanted = np.interp(large, [-5.5, 2.0], [1.0, 2.0], period=2)
-        np.testing.assert_allclose(found.asnumpy(), wanted)
-
-
-@BOTH_TIERS
 @pytest.mark.parametrize("wrap", [True, False])
-def test_a_diagonal_filled_with_nothing_stays(wrap: bool, host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        x = dp.ones((7, 3))
-        dp.fill_diagonal(x, dp.ones(0), wrap=wrap)
-        assert (x == 1).all()
+def test_a_diagonal_filled_with_nothing_stays(wrap: bool, executor: str) -> None:
+    x = dp.ones((7, 3))
+    dp.fill_diagonal(x, dp.ones(0), wrap=wrap)
+    assert (x == 1).all()
 
 
 REDUCED_IN_ORDER = ("subtract", "power", "lcm", "fmod")
 REDUCED_IN_PAIRS = ("bitwise_xor", "gcd", "hypot", "logaddexp", "logaddexp2", "logical_and")
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("name", [*REDUCED_IN_ORDER, *REDUCED_IN_PAIRS])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_reductions_of_ufuncs_start_somewhere_and_leave_out(
-    name: str, axis: int, host_tier: bool
+    name: str, axis: int, executor: str
 ) -> None:
     given, mask = np.array([[7, -2, 3], [1, 5, 2]]), np.array([[True, False, True], [False] * 3])
     options: tuple[dict[str, Any], ...] = (
@@ -1033,103 +994,88 @@ def test_reductions_of_ufuncs_start_somewhere_and_leave_out(
         {"where": mask[0], "initial": 1, "keepdims": True},
         {"where": mask},
     )
-    with dp.config.override(host_tier=host_tier):
-        for each in options:
-            ours = each | ({"where": dp.asarray(each["where"])} if "where" in each else {})
-            x = given if name != "power" else abs(given)
-            try:
-                with np.errstate(all="ignore"):
-                    wanted = getattr(np, name).reduce(x, axis, **each)
-            except ValueError:
-                with pytest.raises(dp.exceptions.ArgumentError, match="initial="):
-                    getattr(dp, name).reduce(dp.asarray(x), axis, **ours)
-                continue
-            found = getattr(dp, name).reduce(dp.asarray(x), axis, **ours)
-            assert found.dtype == wanted.dtype
-            np.testing.assert_allclose(found.asnumpy(), wanted)
+    for each in options:
+        ours = each | ({"where": dp.asarray(each["where"])} if "where" in each else {})
+        x = given if name != "power" else abs(given)
+        try:
+            with np.errstate(all="ignore"):
+                wanted = getattr(np, name).reduce(x, axis, **each)
+        except ValueError:
+            with pytest.raises(dp.exceptions.ArgumentError, match="initial="):
+                getattr(dp, name).reduce(dp.asarray(x), axis, **ours)
+            continue
+        found = getattr(dp, name).reduce(dp.asarray(x), axis, **ours)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found.asnumpy(), wanted)
     one = np.array([-3])
     found = getattr(dp, name).reduce(dp.asarray(one))
     assert found.item() == pytest.approx(getattr(np, name).reduce(one).item())
 
 
-@BOTH_TIERS
-def test_integer_operands_of_at_have_the_dtype_of_the_array(host_tier: bool) -> None:
+def test_integer_operands_of_at_have_the_dtype_of_the_array(executor: str) -> None:
     """NumPy's numbers are int64, so that those of uint64 are rounded to floats."""
-    with dp.config.override(host_tier=host_tier):
-        x = dp.asarray([2**63 + 1, 2**62 + 3], dtype="uint64")
-        dp.multiply.at(x, [1, 1], 3)
-        assert x.tolist() == [2**63 + 1, (2**62 + 3) * 9 % 2**64]
-        with pytest.raises(OverflowError, match="300 does not fit into uint8"):
-            dp.add.at(dp.zeros(2, dtype="uint8"), [0], 300)
+    x = dp.asarray([2**63 + 1, 2**62 + 3], dtype="uint64")
+    dp.multiply.at(x, [1, 1], 3)
+    assert x.tolist() == [2**63 + 1, (2**62 + 3) * 9 % 2**64]
+    with pytest.raises(OverflowError, match="300 does not fit into uint8"):
+        dp.add.at(dp.zeros(2, dtype="uint8"), [0], 300)
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("dtype", [None, "float16", "float64", "int32"])
 @pytest.mark.parametrize("method", ["reduce", "accumulate"])
 def test_ldexp_raises_because_it_cannot_combine_results(
-    method: str, dtype: Any, host_tier: bool
+    method: str, dtype: Any, executor: str
 ) -> None:
-    with (
-        dp.config.override(host_tier=host_tier),
-        pytest.raises(dp.exceptions.DTypeError, match="not defined as a reduction"),
-    ):
+    with pytest.raises(dp.exceptions.DTypeError, match="not defined as a reduction"):
         getattr(dp.ldexp, method)(dp.arange(3), dtype=dtype)
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("count", [3, 300])
 @pytest.mark.parametrize("optimize", [None, False, True, "greedy", "optimal"])
-def test_sums_of_products_of_three_dtypes(optimize: Any, count: int, host_tier: bool) -> None:
+def test_sums_of_products_of_three_dtypes(optimize: Any, count: int, executor: str) -> None:
     """The sum has the arrays' common dtype; with a given order, each product has its factors'."""
     for dtypes in (("float16", "int8", "uint8"), ("int8", "uint8", "float16"), ("u1", "i1", "f4")):
         x = [np.ones((2, 3), dtypes[0]), np.ones((3, 4), dtypes[1]), np.ones((4, count), dtypes[2])]
         option = {} if optimize is None else {"optimize": optimize}
-        with dp.config.override(host_tier=host_tier):
-            found = dp.einsum("ij,jk,kl->il", *map(dp.asarray, x), **option)
+        found = dp.einsum("ij,jk,kl->il", *map(dp.asarray, x), **option)
         wanted = np.einsum("ij,jk,kl->il", *x, **option)
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("assume_unique", [False, True])
-def test_a_nan_of_one_array_is_not_that_of_the_other(assume_unique: bool, host_tier: bool) -> None:
+def test_a_nan_of_one_array_is_not_that_of_the_other(assume_unique: bool, executor: str) -> None:
     pairs = [([1.0, np.nan], [np.nan, 2.0]), ([1.0, 2.0], [2.0, np.nan]), ([], [np.nan]), ([], [])]
     if not assume_unique:
         pairs.append(([np.nan, np.nan, 1.0, 1.0], [np.nan, np.nan]))
-    with dp.config.override(host_tier=host_tier):
-        for first, second in pairs:
-            wanted = np.setxor1d(first, second, assume_unique)
-            found = dp.setxor1d(*map(dp.asarray, (first, second)), assume_unique)
-            np.testing.assert_array_equal(found.asnumpy(), wanted)
+    for first, second in pairs:
+        wanted = np.setxor1d(first, second, assume_unique)
+        found = dp.setxor1d(*map(dp.asarray, (first, second)), assume_unique)
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
-@BOTH_TIERS
-def test_operands_of_at_are_not_converted_first(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        for name, value in (("less", 2.5), ("greater_equal", -math.inf), ("less", 2 + 1j)):
-            wanted, found = np.array([2, 3, 4]), dp.asarray([2, 3, 4])
-            getattr(np, name).at(wanted, [0, 2], value)
-            getattr(dp, name).at(found, [0, 2], value)
-            assert found.tolist() == wanted.tolist()
-        wanted, found = np.array([2.5, 3.0]), dp.asarray([2.5, 3.0])
-        np.power.at(wanted, [0, 1], True)
-        dp.power.at(found, [0, 1], True)
+def test_operands_of_at_are_not_converted_first(executor: str) -> None:
+    for name, value in (("less", 2.5), ("greater_equal", -math.inf), ("less", 2 + 1j)):
+        wanted, found = np.array([2, 3, 4]), dp.asarray([2, 3, 4])
+        getattr(np, name).at(wanted, [0, 2], value)
+        getattr(dp, name).at(found, [0, 2], value)
         assert found.tolist() == wanted.tolist()
+    wanted, found = np.array([2.5, 3.0]), dp.asarray([2.5, 3.0])
+    np.power.at(wanted, [0, 1], True)
+    dp.power.at(found, [0, 1], True)
+    assert found.tolist() == wanted.tolist()
     least = np.array([-128, 3, -128, 7], "int8")
     np.testing.assert_array_equal(
         dp.lcm.accumulate(dp.asarray(least)).asnumpy(), np.lcm.accumulate(least)
     )
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_singular_values_of_stacks_of_hermitian_matrices(dtype: str, host_tier: bool) -> None:
+def test_singular_values_of_stacks_of_hermitian_matrices(dtype: str, executor: str) -> None:
     values = np.random.default_rng(1).normal(size=(3, 1, 4, 4)).astype(dtype)
     values = values + np.conj(np.swapaxes(values, -1, -2))
-    with dp.config.override(host_tier=host_tier):
-        u, s, vh = dp.linalg.svd(dp.asarray(values), hermitian=True)
-        alone = dp.linalg.svd(dp.asarray(values), compute_uv=False, hermitian=True)
+    u, s, vh = dp.linalg.svd(dp.asarray(values), hermitian=True)
+    alone = dp.linalg.svd(dp.asarray(values), compute_uv=False, hermitian=True)
     np.testing.assert_allclose(s.asnumpy(), np.linalg.svd(values)[1], rtol=1e-4)
     np.testing.assert_allclose(alone.asnumpy(), s.asnumpy(), rtol=1e-4)
     again = (u * s[..., None, :]) @ vh
@@ -1184,10 +1130,9 @@ def test_rules_for_bins_where_the_host_may_not_compute(rule: str, dtype: str) ->
                 dp.histogram(dp.ones(3), rule, weights=dp.ones(3))
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("coordinates", [[0.0, 1.0, 3.0, 6.0, 7.0], [0, 2, 4, 6, 8]])
-def test_slopes_next_to_infinities_and_of_float16(coordinates: list[Any], host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier), np.errstate(all="ignore"):
+def test_slopes_next_to_infinities_and_of_float16(coordinates: list[Any], executor: str) -> None:
+    with np.errstate(all="ignore"):
         for dtype in ("float16", "float32", "float64"):
             x = np.array([1.25, -np.inf, 0.41, 7.0, np.inf], dtype)
             found = dp.gradient(dp.asarray(x), dp.asarray(coordinates))
@@ -1200,28 +1145,24 @@ def test_a_text_of_fewer_numbers_is_refused() -> None:
     assert dp.fromstring("7,8", sep=",", count=1).tolist() == [7.0]
 
 
-@BOTH_TIERS
-def test_transforms_along_no_axis(host_tier: bool) -> None:
+def test_transforms_along_no_axis(executor: str) -> None:
     x = dp.asarray([[1, 2], [3, 4]], dtype="uint16")
-    with dp.config.override(host_tier=host_tier):
-        for name in ("fft2", "ifft2", "fftn", "ifftn"):
-            found = getattr(dp.fft, name)(x, axes=())
-            np.testing.assert_array_equal(found.asnumpy(), x.asnumpy(), strict=True)
-        for name in ("rfft2", "irfft2", "rfftn", "irfftn"):
-            with pytest.raises(dp.AxisError, match="no axis"):
-                getattr(dp.fft, name)(x, axes=())
+    for name in ("fft2", "ifft2", "fftn", "ifftn"):
+        found = getattr(dp.fft, name)(x, axes=())
+        np.testing.assert_array_equal(found.asnumpy(), x.asnumpy(), strict=True)
+    for name in ("rfft2", "irfft2", "rfftn", "irfftn"):
+        with pytest.raises(dp.AxisError, match="no axis"):
+            getattr(dp.fft, name)(x, axes=())
 
 
-@BOTH_TIERS
-def test_linear_algebra_has_no_half_on_either_side(host_tier: bool) -> None:
+def test_linear_algebra_has_no_half_on_either_side(executor: str) -> None:
     half = dp.ones(2, dtype="float16")
-    with dp.config.override(host_tier=host_tier):
-        for call in (dp.linalg.solve, dp.linalg.lstsq, dp.linalg.tensorsolve):
-            with pytest.raises(dp.exceptions.DTypeError, match="float16"):
-                call(dp.eye(2), half)
-        for weights in (None, dp.ones(2)):
-            with pytest.raises(dp.exceptions.DTypeError, match="float16"):
-                dp.polyfit(dp.arange(2.0), half, 1, w=weights)
+    for call in (dp.linalg.solve, dp.linalg.lstsq, dp.linalg.tensorsolve):
+        with pytest.raises(dp.exceptions.DTypeError, match="float16"):
+            call(dp.eye(2), half)
+    for weights in (None, dp.ones(2)):
+        with pytest.raises(dp.exceptions.DTypeError, match="float16"):
+            dp.polyfit(dp.arange(2.0), half, 1, w=weights)
 
 
 STORES: dict[str, Any] = {
@@ -1244,12 +1185,11 @@ def _set(y: Any, index: Any, value: Any) -> None:
     y[index] = value
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("how", list(STORES))
 @pytest.mark.parametrize("count", [10, 20_000])
 @pytest.mark.sample(3)
 def test_floats_become_integers_of_eight_and_sixteen_bits(
-    how: str, count: int, host_tier: bool
+    how: str, count: int, executor: str
 ) -> None:
     """Without AVX-512, 200.0 became 127 in dpnp's `uint8`, and in `int8` of kernels."""
     values = [-2.5, 1.5, 200.7, -0.9, 100.0, -100.0, 127.5, 255.0, 129.0, 300.0, -300.0, 4e4, -4e4]
@@ -1257,54 +1197,44 @@ def test_floats_become_integers_of_eight_and_sixteen_bits(
     for source in ("float16", "float32", "float64"):
         for dtype in ("uint8", "int8", "uint16", "int16"):
             x = values.astype(source)
-            with dp.config.override(host_tier=host_tier), np.errstate(invalid="ignore"):
+            with np.errstate(invalid="ignore"):
                 found = STORES[how](dp.asarray(x), dtype)
                 np.testing.assert_array_equal(found.asnumpy(), x.astype(dtype))
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
-def test_integers_round_beyond_their_dtype_where_out_holds_that(
-    dtype: str, host_tier: bool
-) -> None:
+def test_integers_round_beyond_their_dtype_where_out_holds_that(dtype: str, executor: str) -> None:
     given = np.array([-32768, 32767, 1234], "int16")
     wanted = np.round(given, -2, out=np.zeros(3, dtype))
-    with dp.config.override(host_tier=host_tier):
-        found = dp.round(dp.asarray(given), -2, out=dp.zeros(3, dtype=dtype))
+    found = dp.round(dp.asarray(given), -2, out=dp.zeros(3, dtype=dtype))
     np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
-@BOTH_TIERS
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
-def test_edges_between_limits_are_floats_of_python(dtype: str, host_tier: bool) -> None:
+def test_edges_between_limits_are_floats_of_python(dtype: str, executor: str) -> None:
     given = np.array([1, 2, 2, 3], dtype)
-    with dp.config.override(host_tier=host_tier):
-        found = dp.histogramdd(dp.asarray(given), 2, range=[(0.0, 4.0)])
+    found = dp.histogramdd(dp.asarray(given), 2, range=[(0.0, 4.0)])
     wanted = np.histogramdd(given, 2, range=[(0.0, 4.0)])
     np.testing.assert_array_equal(found[0].asnumpy(), wanted[0])
     np.testing.assert_array_equal(found[1][0].asnumpy(), wanted[1][0], strict=True)
 
 
-@BOTH_TIERS
-def test_integers_with_weights_are_in_numpys_bins(host_tier: bool) -> None:
+def test_integers_with_weights_are_in_numpys_bins(executor: str) -> None:
     given, weights = np.array([0, 0, 1, 2, 9], "uint8"), np.array([1.5, 2, 4, 8, 16], "float32")
     for limits_of in ((-0.2, 0.3), (-3, 7), None):
         wanted = np.histogram(given, 5, limits_of, weights=weights)
-        with dp.config.override(host_tier=host_tier):
-            found = dp.histogram(dp.asarray(given), 5, limits_of, weights=dp.asarray(weights))
-            edges = dp.histogram_bin_edges(dp.asarray(given), 5, limits_of)
+        found = dp.histogram(dp.asarray(given), 5, limits_of, weights=dp.asarray(weights))
+        edges = dp.histogram_bin_edges(dp.asarray(given), 5, limits_of)
         np.testing.assert_array_equal(found[0].asnumpy(), wanted[0], strict=True)
         np.testing.assert_array_equal(edges.asnumpy(), wanted[1], strict=True)
 
 
-@BOTH_TIERS
-def test_clip_without_bounds_and_inserts_of_matrices(host_tier: bool) -> None:
+def test_clip_without_bounds_and_inserts_of_matrices(executor: str) -> None:
     columns = np.asfortranarray(np.arange(6.0).reshape(2, 3))
-    with dp.config.override(host_tier=host_tier):
-        found = dp.clip(dp.asarray(columns, order="F"))
-        assert found.flags.f_contiguous
-        with pytest.raises(dp.exceptions.ShapeError, match="it has 2"):
-            dp.insert(dp.arange(9.0), [[1], [2]], dp.zeros(2))
+    found = dp.clip(dp.asarray(columns, order="F"))
+    assert found.flags.f_contiguous
+    with pytest.raises(dp.exceptions.ShapeError, match="it has 2"):
+        dp.insert(dp.arange(9.0), [[1], [2]], dp.zeros(2))
 
 
 def test_equations_with_one_number_on_all_right_sides() -> None:

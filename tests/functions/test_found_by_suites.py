@@ -148,34 +148,26 @@ def test_a_number_of_columns_is_an_integer() -> None:
     compare(lambda xp: xp.vander(xp.ones(3), np.int64(2)))
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_products_fill_an_out_of_more_dimensions(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        compare(lambda xp: xp.matmul(xp.arange(3.0), xp.arange(3.0), out=xp.zeros(4)))
-        compare(lambda xp: xp.matmul(xp.ones((2, 3)), xp.ones((3, 2)), out=xp.zeros((4, 2, 2))))
-        compare(lambda xp: xp.vecdot(xp.ones((2, 3)), xp.ones((2, 3)), out=xp.zeros((4, 2))))
-        for shape in ((2, 2), (1, 2, 2), (3,)):
-            compare(
-                lambda xp, s=shape: xp.matmul(xp.ones((2, 3)), xp.ones((3, 1)), out=xp.zeros(s))
-            )
-        compare(lambda xp: xp.dot(xp.ones((2, 3)), xp.ones((3, 2)), out=xp.zeros((4, 2, 2))))
+def test_products_fill_an_out_of_more_dimensions(executor: str) -> None:
+    compare(lambda xp: xp.matmul(xp.arange(3.0), xp.arange(3.0), out=xp.zeros(4)))
+    compare(lambda xp: xp.matmul(xp.ones((2, 3)), xp.ones((3, 2)), out=xp.zeros((4, 2, 2))))
+    compare(lambda xp: xp.vecdot(xp.ones((2, 3)), xp.ones((2, 3)), out=xp.zeros((4, 2))))
+    for shape in ((2, 2), (1, 2, 2), (3,)):
+        compare(lambda xp, s=shape: xp.matmul(xp.ones((2, 3)), xp.ones((3, 1)), out=xp.zeros(s)))
+    compare(lambda xp: xp.dot(xp.ones((2, 3)), xp.ones((3, 2)), out=xp.zeros((4, 2, 2))))
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_one_position_in_a_list_takes_many_slices(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        for obj in ([1], [-1], 1):
-            for inserted in ([1, 2, 3], [[1], [2], [3]], 7):
-                for as_array in (False, True):
+def test_one_position_in_a_list_takes_many_slices(executor: str) -> None:
+    for obj in ([1], [-1], 1):
+        for inserted in ([1, 2, 3], [[1], [2], [3]], 7):
+            for as_array in (False, True):
 
-                    def put(
-                        xp: Any, obj: Any = obj, v: Any = inserted, both: bool = as_array
-                    ) -> Any:
-                        x = xp.asarray([[1, 1], [2, 2], [3, 3]])
-                        given = (xp.asarray(obj), xp.asarray(v)) if both else (obj, v)
-                        return xp.insert(x, *given, axis=1)
+                def put(xp: Any, obj: Any = obj, v: Any = inserted, both: bool = as_array) -> Any:
+                    x = xp.asarray([[1, 1], [2, 2], [3, 3]])
+                    given = (xp.asarray(obj), xp.asarray(v)) if both else (obj, v)
+                    return xp.insert(x, *given, axis=1)
 
-                    compare(put)
+                compare(put)
 
 
 def test_order_a_of_another_shape_is_by_columns_where_the_array_is() -> None:
@@ -273,11 +265,9 @@ def test_large_floats_become_uint64(way: Literal["library", "fused", "host"]) ->
         assert np.array_equal(found, x.astype("uint64"))
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
-def test_bounds_of_clip_promote_together(host_tier: bool) -> None:
-    with dp.config.override(host_tier=host_tier):
-        for one, other, third in (("uint16", "int16", "float32"), ("uint8", "int8", "float16")):
-            x, low = np.ones(3, one), np.ones(3, other)
-            high = np.dtype(third).type(2)
-            compare(lambda xp, x=x, a=low, b=high: xp.clip(xp.asarray(x), xp.asarray(a), b))
-            compare(lambda xp, x=x: xp.clip(xp.asarray(x), [True, False, True], 0.5))
+def test_bounds_of_clip_promote_together(executor: str) -> None:
+    for one, other, third in (("uint16", "int16", "float32"), ("uint8", "int8", "float16")):
+        x, low = np.ones(3, one), np.ones(3, other)
+        high = np.dtype(third).type(2)
+        compare(lambda xp, x=x, a=low, b=high: xp.clip(xp.asarray(x), xp.asarray(a), b))
+        compare(lambda xp, x=x: xp.clip(xp.asarray(x), [True, False, True], 0.5))

@@ -135,7 +135,6 @@ def test_advanced_indices_write(data: st.DataObject) -> None:
     np.testing.assert_array_equal(x.asnumpy(), host)
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize(
     "index",
     [
@@ -150,18 +149,16 @@ def test_advanced_indices_write(data: st.DataObject) -> None:
     ],
     ids=str,
 )
-def test_tuples_inside_an_index_are_arrays(index: Any, host_tier: bool) -> None:
+def test_tuples_inside_an_index_are_arrays(index: Any, executor: str) -> None:
     host = numbered((4, 3))
-    with dp.config.override(host_tier=host_tier):
-        x = dp.asarray(host)
-        assert_same(outcome(lambda: x[index]), outcome(lambda: host[index]))
-        if not isinstance(outcome(lambda: host[index]), str):
-            x[index] = -1
-            host[index] = -1
-            np.testing.assert_array_equal(x.asnumpy(), host)
+    x = dp.asarray(host)
+    assert_same(outcome(lambda: x[index]), outcome(lambda: host[index]))
+    if not isinstance(outcome(lambda: host[index]), str):
+        x[index] = -1
+        host[index] = -1
+        np.testing.assert_array_equal(x.asnumpy(), host)
 
 
-@pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize(
     "index",
     [
@@ -172,13 +169,12 @@ def test_tuples_inside_an_index_are_arrays(index: Any, host_tier: bool) -> None:
         (slice(None), [1], ...),
     ],
 )
-def test_an_ellipsis_for_no_axes_is_between_indices(index: Any, host_tier: bool) -> None:
+def test_an_ellipsis_for_no_axes_is_between_indices(index: Any, executor: str) -> None:
     host = numbered((4, 2, 3))
     x = dp.asarray(host)
     values = host[index] + 100  # one value for elements that an index has twice
-    with dp.config.override(host_tier=host_tier):
-        assert_same(x[index], host[index])
-        x[index] = dp.asarray(values)
+    assert_same(x[index], host[index])
+    x[index] = dp.asarray(values)
     host[index] = values
     np.testing.assert_array_equal(x.asnumpy(), host)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,9 @@ def agrees(call: Callable[[Any, Callable[[Any], Any]], Any], rtol: float = 1e-6)
 
 
 @pytest.fixture(params=[True, False], ids=["at once", "sorted"])
-def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not request.param:
-        monkeypatch.setattr(quantiles, "compute_small", lambda *args: None)
+def at_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    with dp.config.override(host_tier=request.param):
+        yield
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])

@@ -11,7 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray import special
-from dparray._evaluate import limits
+from tests.support import force
 
 DEVICE = dp.Device("host:cpu")
 SPECIAL = (0.0, 1.0, 0.5, 2.0, 80.0, 1e6, 3e9, 1e20, 3e38, 1e-30, 1e-38, 1e-41, 1e-45, math.inf)
@@ -52,7 +52,7 @@ def errors_in_ulp(found: np.ndarray, exact: np.ndarray) -> float:
 
 
 def computed(function: Any, *given: np.ndarray) -> np.ndarray:
-    with limits.force("fused"):
+    with force("fused"):
         return function(*(dp.asarray(each, device=DEVICE) for each in given)).asnumpy()
 
 

@@ -428,6 +428,22 @@ for name in {HOST_HALF!r}:
     assert run.returncode == 0, run.stderr
 
 
+def test_most_files_of_tests_import_public_modules_alone() -> None:
+    """Tests of private modules are rewritten with every change of them. `tests/support.py` has what
+    several files need.
+    """
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    private = [
+        path.relative_to(ROOT)
+        for path in files
+        if any(
+            re.match(r"dparray\b.*\._(?!_)", found.target)
+            for found in imports_of(path.read_text(), "tests")
+        )
+    ]
+    assert len(private) <= 0.35 * len(files), f"{len(private)} of {len(files)} files"
+
+
 def test_the_reader_finds_every_kind_of_import() -> None:
     source = """
 import a.b

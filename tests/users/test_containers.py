@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dparray._driver.sycl import prepare as drivers
+from tests.support import find_driver
 
 pytestmark = pytest.mark.process
 
@@ -151,7 +151,7 @@ def test_commands_say_that_there_is_no_cache(tmp_path: Path) -> None:
 def pocl() -> str:
     """Return PoCL's library, an OpenCL driver without USM; skip if it is not installed."""
     found = os.environ.get("DPARRAY_TEST_POCL") or ctypes.util.find_library("pocl")
-    if not found or drivers.find_driver() is None:
+    if not found or find_driver() is None:
         pytest.skip("needs PoCL (libpocl2) and the CPU driver of the Python package")
     return found
 
@@ -174,7 +174,7 @@ def run(
         environment.pop(variable, None)
         if value is not None:
             if "{pocl}" in value:
-                value = value.format(driver=drivers.find_driver(), pocl=pocl())
+                value = value.format(driver=find_driver(), pocl=pocl())
             environment[variable] = value.replace("{home}", str(home))
     if before[:1] == ("unshare",):
         probe = [*NO_USER, "true"] if before == NO_USER else [*before[:-1], "true"]

@@ -14,7 +14,7 @@ import pytest
 
 import dparray as dp
 from dparray import cli
-from dparray._driver.sycl import prepare as drivers
+from tests.support import find_driver
 
 pytestmark = pytest.mark.process
 
@@ -157,7 +157,7 @@ def test_dpctl_may_be_imported_before_dparray() -> None:
 
 
 def test_dpctl_used_before_dparray_is_named_where_there_is_no_device() -> None:
-    if drivers.find_driver() is None:
+    if find_driver() is None:
         pytest.skip("the driver does not belong to this environment")
     code = (
         "import dpctl; seen = dpctl.get_devices(); import dparray as dp\n"
@@ -173,7 +173,7 @@ def test_dpctl_used_before_dparray_is_named_where_there_is_no_device() -> None:
     assert done.returncode == 0, done.stderr
     if done.stdout:  # no driver is registered with the system
         assert done.stdout.count("write `import dparray` first, or set") == 2
-        assert f"OCL_ICD_FILENAMES={drivers.find_driver()}" in done.stdout
+        assert f"OCL_ICD_FILENAMES={find_driver()}" in done.stdout
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
