@@ -356,9 +356,6 @@ def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarra
 def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
     """Return a copy with the frequency 0 moved from the front to the middle of axes.
 
-    Raises:
-        AxisError: an axis is out of range.
-
     Example:
         >>> dp.fft.fftshift(dp.asarray([0, 1, -2, -1])).asnumpy()
         array([-2, -1,  0,  1])
@@ -370,9 +367,6 @@ def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
 @public()
 def ifftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
     """Return the inverse of :func:`fftshift`.
-
-    Raises:
-        AxisError: an axis is out of range.
 
     Example:
         >>> dp.fft.ifftshift(dp.asarray([-2, -1, 0, 1])).asnumpy()

@@ -62,7 +62,6 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
 
     Raises:
         ArgumentError: the order of bits is unknown.
-        AxisError: an axis is out of range.
         DTypeError: ``x`` is neither an integer nor a Boolean array.
 
     Example:
@@ -97,7 +96,6 @@ def unpackbits(
 
     Raises:
         ArgumentError: the order of bits is unknown.
-        AxisError: an axis is out of range.
         DTypeError: ``x`` is not ``uint8``.
 
     Example:

@@ -63,7 +63,6 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         An array that is ``n`` shorter along the axis. Booleans give Booleans: whether they differ.
 
     Raises:
-        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
         ValueError: ``n`` is negative.
 
@@ -144,7 +143,6 @@ def gradient(
         An array of the shape of ``x``, or a tuple with one for each axis if there are several.
 
     Raises:
-        AxisError: an axis is out of range.
         DTypeError: ``x`` is Boolean.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: an axis is too short, or the spacing has the wrong shape.
@@ -256,7 +254,6 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
         axis: the axis.
 
     Raises:
-        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -285,7 +282,6 @@ def unwrap(
     Integers stay integers if the period is an integer.
 
     Raises:
-        AxisError: an axis is out of range.
         DTypeError: ``x`` is complex.
 
     Example:
@@ -341,7 +337,6 @@ def interp(
         period: the period of the sample points, which then need not increase.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: ``xp`` and ``fp`` differ in length.
 
     Example:

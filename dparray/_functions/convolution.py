@@ -82,7 +82,6 @@ def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> n
             to the largest element; ``"auto"``, transforms for long vectors of floats.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: one of them is empty or not a vector.
         ValueError: the mode or method is unknown.
 

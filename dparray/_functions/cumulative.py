@@ -118,7 +118,6 @@ def cumulative_sum(
     NumPy. The last digits of floats may therefore differ from NumPy's, but they are reproducible.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: ``axis`` was not given and ``x`` is not one-dimensional.
 
     Example:

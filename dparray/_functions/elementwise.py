@@ -267,7 +267,6 @@ def where(
 
     Raises:
         ArgumentError: only one of ``x1`` and ``x2`` is given.
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not broadcast.
 
     Example:
@@ -361,7 +360,6 @@ def clip(
         An array of the broadcast shape with the dtype that ``x`` and the bounds promote to.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not broadcast.
 
     Example:

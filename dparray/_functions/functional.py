@@ -40,7 +40,6 @@ def apply_along_axis(
         **kwargs: keyword arguments for the function.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: there are no lines, or the results differ in shape.
 
     Example:
@@ -66,9 +65,6 @@ def apply_along_axis(
 @public(operands=("x",))
 def apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> ndarray:
     """Apply a function of an array and an axis along several axes, which are kept.
-
-    Raises:
-        AxisError: an axis is out of range.
 
     Example:
         >>> dp.apply_over_axes(dp.sum, dp.ones((2, 3, 4)), (0, 2)).shape

@@ -171,7 +171,6 @@ def histogram2d(
         The counts, and the edges along both axes.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the vectors differ in length, or edges do not increase.
 
     Example:
@@ -440,7 +439,6 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
         right: whether a bin includes its right edge.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: ``bins`` is not a vector, or is not monotonic.
 
     Example:

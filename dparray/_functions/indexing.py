@@ -199,8 +199,6 @@ def take_along_axis(
 
     Raises:
         ArgumentError: the mode is unknown.
-        ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
-        AxisError: an axis is out of range.
         IndexError: an index is out of range.
 
     Example:
@@ -328,8 +326,6 @@ def put_along_axis(
 
     Raises:
         ArgumentError: the mode is unknown.
-        AxisError: an axis is out of range.
-        ExecutionPlacementError: the arrays are on different queues.
         IndexError: an index is out of range.
 
     Example:
@@ -381,7 +377,6 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
 
     Raises:
         DTypeError: the values cannot be cast safely to the dtype of ``x``.
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not match.
 
     Example:
@@ -410,7 +405,6 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
 
     Raises:
         DTypeError: the values cannot be cast safely to the dtype of ``x``.
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not match.
 
     Example:
@@ -590,7 +584,6 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
     """Return the elements of ``x`` where ``condition`` is true, both flattened.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         IndexError: ``condition`` is true beyond the elements of ``x``.
 
     Example:
@@ -610,8 +603,6 @@ def compress(
     """Return the slices of ``x`` along ``axis`` where the vector ``condition`` is true.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        AxisError: an axis is out of range.
         IndexError: ``condition`` is true beyond the axis.
         ShapeError: ``condition`` is not a vector, or ``out`` has the wrong shape.
 

@@ -303,9 +303,6 @@ def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
 
     The host waits for the values, since they determine the result's shape.
 
-    Raises:
-        AxisError: an axis is out of range.
-
     Example:
         >>> dp.trim_zeros(dp.asarray([0, 1, 0, 2, 0])).asnumpy()
         array([1, 0, 2])
@@ -354,7 +351,6 @@ def concat(
         DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not match, or there are no arrays.
-        AxisError: an axis is out of range.
 
     Example:
         >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
@@ -463,7 +459,6 @@ def stack(
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes differ, or there are no arrays.
-        AxisError: the axis is out of range for the result.
 
     Example:
         >>> dp.stack([dp.zeros(2), dp.ones(2)], axis=1).asnumpy()
@@ -547,7 +542,6 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
     """Append ``values`` to ``x``; both are flattened if ``axis`` is ``None``.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not match.
 
     Example:
@@ -560,9 +554,6 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
 @public()
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     """Return views of the slices along an axis, without that axis.
-
-    Raises:
-        AxisError: an axis is out of range.
 
     Example:
         >>> [part.shape for part in dp.unstack(dp.ones((2, 3)))]
@@ -587,7 +578,6 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
         axis: the axis.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: the number of parts is not positive.
 
     Example:

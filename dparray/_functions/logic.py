@@ -113,7 +113,6 @@ def isclose(
         equal_nan: whether NaN equals NaN.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not broadcast.
 
     Example:
@@ -168,9 +167,6 @@ def allclose(
 def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
     """Return whether two arrays have equal shapes and elements; waits for the result.
 
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-
     Example:
         >>> dp.array_equal(dp.asarray([1, 2]), dp.asarray([1, 2]))
         True
@@ -187,9 +183,6 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
 @public(operands=("x1", "x2"))
 def array_equiv(x1: Any, x2: Any, /) -> bool:
     """Return whether two arrays are equal after broadcasting; waits for the result.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
 
     Example:
         >>> dp.array_equiv(dp.asarray([1, 1]), dp.asarray(1))

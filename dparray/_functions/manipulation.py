@@ -183,7 +183,6 @@ def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
         axes: a permutation of all axes; reversed by default.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: an axis is missing or occurs twice.
 
     Example:
@@ -282,9 +281,6 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
 def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
     """Return a view with one axis moved before position ``start``; prefer :func:`moveaxis`.
 
-    Raises:
-        AxisError: an axis or position is out of range.
-
     Example:
         >>> dp.rollaxis(dp.ones((2, 3, 4)), 2).shape
         (4, 2, 3)
@@ -302,7 +298,6 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     """Return a view without axes of length 1: the given ones, or all.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: a given axis has another length.
 
     Example:
@@ -323,9 +318,6 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
 @public(small=np.expand_dims, takes=("axis",), mode="view")
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
     """Return a view with new axes of length 1 at the positions ``axis`` of the result.
-
-    Raises:
-        AxisError: the axis is out of range for the result.
 
     Example:
         >>> dp.expand_dims(dp.ones(3), axis=0).shape

@@ -95,7 +95,6 @@ def mean(
         where: a mask that broadcasts to ``a``; other elements are ignored.
 
     Raises:
-        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -152,7 +151,6 @@ def var(
 
     Raises:
         ArgumentError: ``ddof`` is not a number, or ``correction`` is given too.
-        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:

@@ -145,7 +145,6 @@ def polyfit(
 
     Raises:
         ArgumentError: the degree is negative, or there are too few points for a covariance.
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the vectors differ in length.
 
     Example:

@@ -200,7 +200,6 @@ def matmul(
     Raises:
         ArgumentError: ``axes``, ``casting`` or ``order`` is invalid.
         DTypeError: ``casting`` forbids a conversion.
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not match.
 
     Example:
@@ -345,9 +344,7 @@ def vecdot(
     Raises:
         ArgumentError: both ``axis`` and ``axes`` are given, or an option is invalid.
         DTypeError: ``casting`` forbids a conversion.
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the lengths along the axis differ, or the result does not match ``out``.
-        AxisError: an axis is out of range.
 
     Example:
         >>> int(dp.vecdot(dp.asarray([1, 2]), dp.asarray([3, 4])))
@@ -440,9 +437,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
             two sequences of axes.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the lengths of paired axes differ.
-        AxisError: an axis is out of range.
 
     Example:
         >>> dp.tensordot(dp.ones((2, 3)), dp.ones((3, 4)), axes=1).shape
@@ -477,9 +472,6 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
 def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
     """Return the outer product: a matrix of all products of two elements.
 
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-
     Example:
         >>> dp.outer(dp.asarray([1, 2]), dp.asarray([3, 4])).asnumpy()
         array([[3, 4],
@@ -493,7 +485,6 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
     """Return the sum of products over the last axes of both arrays, without conjugation.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the last axes have different lengths.
 
     Example:
@@ -510,7 +501,6 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
     """Return the dot product of two flattened arrays, the first one conjugated.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the sizes differ.
 
     Example:
@@ -523,9 +513,6 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
 @public(operands=("x1", "x2"))
 def kron(x1: Any, x2: Any, /) -> ndarray:
     """Return the Kronecker product: the blocks are the elements of ``x1`` times ``x2``.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
 
     Example:
         >>> dp.kron(dp.asarray([1, 10]), dp.asarray([1, 2])).asnumpy()
@@ -588,9 +575,7 @@ def cross(
         axis: the same axis for all three.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the length along ``axis`` is neither 2 nor 3.
-        AxisError: an axis is out of range.
 
     Example:
         >>> dp.cross(dp.asarray([1, 0, 0]), dp.asarray([0, 1, 0])).asnumpy()

@@ -12,6 +12,8 @@ the options that do not have their defaults;
 
 With ``converts=False`` the function itself does the last two steps.
 
+The docstring gets the errors that these steps and axes have in common, before its example.
+
 The error boundary (:mod:`dparray._functions.error_boundary`) is not among them: functions call each
 other without it. It takes the fast path itself, so that a call of a user passes one wrapper.
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -79,6 +81,7 @@ def public(
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         parameters = inspect.signature(function).parameters
         arrays = tuple(operands) or (next(iter(parameters)),)
+        function.__doc__ = _with_errors(function.__doc__, parameters, arrays)
         fast = None
         if small is not None and small_function is not None:
             named = {key: p for key, p in parameters.items() if p.kind not in _VARIADIC}
@@ -107,6 +110,19 @@ def public(
         return functools.update_wrapper(named_after(function, made), function)
 
     return decorate
+
+
+def _with_errors(text: str | None, names: Container[str], arrays: Sequence[str]) -> str | None:
+    """Return a docstring with the errors that functions with such parameters have in common."""
+    added = ["ExecutionPlacementError: the arrays are on different queues."] * (len(arrays) > 1)
+    added += ["AxisError: an axis is out of range."] * ("axis" in names or "axes" in names)
+    if not text or not added:
+        return text
+    before, title, example = text.rpartition("Example:\n")
+    indent = before[before.rfind("\n") + 1 :]
+    before = before.rstrip() + "\n" if "Raises:\n" in before else f"{before}Raises:\n"
+    lines = "".join(f"{indent}    {error}\n" for error in added)
+    return f"{before}{lines}\n{indent}{title}{example}"
 
 
 class Steps(NamedTuple):

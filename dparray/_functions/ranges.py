@@ -193,7 +193,6 @@ def linspace(
         An array, or a tuple of the array and the step, which is also an array.
 
     Raises:
-        ExecutionPlacementError: ``start`` and ``stop`` are on different queues.
         DparrayError: any other error of :func:`empty`.
 
     Example:

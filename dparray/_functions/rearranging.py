@@ -38,9 +38,6 @@ __all__ = [
 def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     """Return a view with the order of elements reversed along axes, by default all.
 
-    Raises:
-        AxisError: an axis is out of range.
-
     Example:
         >>> dp.flip(dp.asarray([1, 2, 3])).asnumpy()
         array([3, 2, 1])
@@ -78,7 +75,6 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
     """Return a view rotated by ``k`` quarter turns from the first towards the second axis.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: the axes are equal, or not two.
 
     Example:
@@ -114,7 +110,6 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
         axis: one axis or several; ``None`` rolls the flattened array.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: there are more axes than shifts.
 
     Example:

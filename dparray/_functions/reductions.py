@@ -236,7 +236,6 @@ def sum(
         An array on the queue of ``a`` with its USM type.
 
     Raises:
-        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: ``where`` does not broadcast to ``a``, or the result does not match ``out``.
 
@@ -300,7 +299,6 @@ def min(
 
     Raises:
         ArgumentError: ``where`` is given without ``initial``.
-        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: a reduced axis is empty, or ``where`` does not broadcast to ``a``.
 
@@ -373,7 +371,6 @@ def argmin(
         keepdims: whether to keep the reduced axes, with length 1.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: the axis is empty.
 
     Example:
@@ -457,7 +454,6 @@ def any(
         where: a mask that broadcasts to ``a``; other elements are ignored.
 
     Raises:
-        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -499,7 +495,6 @@ def count_nonzero(
         out: an array to write the result to.
 
     Raises:
-        AxisError: an axis is out of range.
         ExecutionPlacementError: ``out`` is on another queue.
 
     Example:
@@ -528,7 +523,6 @@ def logsumexp(
         keepdims: whether to keep the reduced axes, with length 1.
 
     Raises:
-        AxisError: an axis is out of range.
         DTypeError: ``x`` is complex.
 
     Example:

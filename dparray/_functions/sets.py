@@ -262,9 +262,6 @@ def unique(
     Returns:
         The sorted unique values, or a tuple that begins with them if further results are requested.
 
-    Raises:
-        AxisError: an axis is out of range.
-
     Example:
         >>> values, counts = dp.unique(dp.asarray([3, 1, 3]), return_counts=True)
         >>> counts.asnumpy()
@@ -344,9 +341,6 @@ def isin(
 
     Returns:
         A Boolean array of the shape of ``x1``.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
 
     Example:
         >>> dp.isin(dp.asarray([1, 2, 3]), dp.asarray([2, 9])).asnumpy()

@@ -209,9 +209,6 @@ def sort(
     Returns:
         A new array of the shape and dtype of ``x``, on its queue.
 
-    Raises:
-        AxisError: an axis is out of range.
-
     Example:
         >>> dp.sort(dp.asarray([3, 1, 2]), descending=True).asnumpy()
         array([3, 2, 1])
@@ -342,7 +339,6 @@ def partition(
     """Partition a copy: element ``kth`` is where a sort puts it, smaller ones are before it.
 
     Raises:
-        AxisError: an axis is out of range.
         IndexError: ``kth`` is out of range.
 
     Example:
@@ -445,7 +441,6 @@ def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") 
     Raises:
         ArgumentError: ``k`` is not an integer from 1 to the length of the axis, or the mode is
             unknown.
-        AxisError: an axis is out of range.
         DTypeError: ``x`` is complex.
 
     Example:

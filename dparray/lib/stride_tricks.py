@@ -40,7 +40,6 @@ def sliding_window_view(
         A view of ``x``, on its queue.
 
     Raises:
-        AxisError: an axis is out of range.
         ShapeError: there are not as many extents as axes, or a window does not fit.
 
     Example:

@@ -157,7 +157,6 @@ def vector_norm(
 
     Raises:
         ArgumentError: ``ord`` is no real number.
-        AxisError: an axis is out of range.
 
     Example:
         >>> float(dp.linalg.vector_norm(dp.asarray([3.0, 4.0])))
@@ -244,7 +243,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
         keepdims: keep the axes, with extent 1.
 
     Raises:
-        AxisError: an axis is out of range.
         ValueError: the norm is unknown.
 
     Example:

@@ -39,8 +39,6 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """Return the cross product of vectors of three elements along an axis.
 
     Raises:
-        AxisError: an axis is out of range.
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the extent along ``axis`` is not 3, or the shapes do not broadcast.
 
     Example:
@@ -61,7 +59,6 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
     """Return all products of an element of one vector with one of the other: a matrix.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: one of them is not a vector.
 
     Example:

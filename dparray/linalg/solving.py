@@ -108,7 +108,6 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
         x2: right sides: a vector of shape (M,), or matrices of shape (..., M, K).
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         LinAlgError: a matrix is singular.
         ShapeError: the shapes do not match.
 
@@ -136,7 +135,6 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
         Solution, residuals, rank (0-dimensional) and singular values.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not match.
 
     Example:
@@ -223,7 +221,6 @@ def tensorsolve(x1: Any, x2: Any, axes: Sequence[int] | None = None) -> ndarray:
         axes: axes of ``x1`` to move to the end first.
 
     Raises:
-        ExecutionPlacementError: the arrays are on different queues.
         LinAlgError: there is no solution.
         ShapeError: the shapes do not match.
 

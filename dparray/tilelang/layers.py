@@ -77,7 +77,6 @@ def conv(
     Raises:
         ShapeError: the shapes do not match, or the window is larger than the padded space.
         ArgumentError: invalid strides, padding, dilation, groups or channels.
-        ExecutionPlacementError: the arrays are on different queues.
 
     Example:
         >>> image = dp.ones((1, 4, 4, 1), dtype="float32")

@@ -51,9 +51,9 @@ BUDGETS = {
     "evaluate": 5_012,
     "array": 6_881,
     "kernels": 4_734,
-    "functions": 22_797,
+    "functions": 22_706,
     "compiled": 7_205,
-    "satellites": 20_279,
+    "satellites": 20_278,
     "tools": 10_048,
 }
 
