@@ -409,13 +409,10 @@ class StandIn:
         """Do all work of a queue."""
         self.wait(list(self.work.get(queue, [])))
 
-    def submits_from_c(self, queue: Queue) -> bool:
-        return False
+    def for_launch(self, queue: Queue, kernel: int, index_space: PackedRange) -> bytes | None:
+        return None
 
     def address_of(self, queue: Queue) -> int:
-        return 0
-
-    def context_of(self, queue: Queue) -> int:
         return 0
 
     def for_c(self) -> tuple[Any, ...]:

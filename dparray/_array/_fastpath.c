@@ -406,8 +406,8 @@ static PyObject *lazy_operation_as(PyObject *op, PyObject *cost_of_op, PyObject 
 #include "_fastpath_operators.c"
 #include "_fastpath_functions.c"
 #include "_fastpath_nodes.c"
-#include "_fastpath_launch.c"
 #include "_fastpath_pool.c"
+#include "_fastpath_launch.c"
 
 /* --- the module ------------------------------------------------------------------------------- */
 
@@ -540,6 +540,9 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"_last", &last_word}, {"_launched_at", &launched_word}, {"_others_at", &others_word},
         {"before_launch", &before_launch_word},
         {"add_launch", &add_launch_word}, {"addressof_ref", &address_word}, {"queue", &queue_word}, {"record", &record_word},
+        {"lock", &lock_word}, {"acquire", &acquire_word}, {"release", &release_word},
+        {"submitted", &submitted_word}, {"done", &complete_word}, {"number", &number_word},
+        {"_refuse", &refuse_word},
     };
     for (size_t at = 0; at < sizeof words / sizeof *words; at++)
         if (!(*words[at].where = PyUnicode_InternFromString(words[at].name)))
@@ -629,14 +632,17 @@ PyMODINIT_FUNC PyInit__fastpath(void)
     import_array();
     PyObject *module = PyModule_Create(&definition);
     PyObject *base = PyType_FromSpec(&base_spec);
-    PyObject *share = PyLong_FromVoidPtr((void *)(size_t)share_parts);
+    PyObject *parts = PyLong_FromVoidPtr((void *)(size_t)share_parts);
+    PyObject *units = PyLong_FromVoidPtr((void *)(size_t)share_units);
     if (pthread_atfork(NULL, NULL, forget_threads))
         PyErr_NoMemory();
-    if (module && (!base || PyErr_Occurred() || PyModule_AddObjectRef(module, "share_parts", share) < 0 ||
+    if (module && (!base || PyErr_Occurred() || PyModule_AddObjectRef(module, "share_parts", parts) < 0 ||
+                   PyModule_AddObjectRef(module, "share_units", units) < 0 ||
                    PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0 ||
                    PyModule_AddObjectRef(module, "Base", base) < 0))
         Py_CLEAR(module);
     Py_XDECREF(base);
-    Py_XDECREF(share);
+    Py_XDECREF(parts);
+    Py_XDECREF(units);
     return module;
 }

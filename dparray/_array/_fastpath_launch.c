@@ -11,6 +11,8 @@ static Py_ssize_t block_slots[3], segment_slots[2]; /* pointer, segment, readers
 static PyObject *in_order, *in_order_word, *others_work, *note_recent, *lock_order, *unlock_order;
 static PyObject *count_word, *done_word, *last_word, *launched_word, *others_word;
 static PyObject *before_launch_word, *add_launch_word, *address_word, *queue_word, *record_word;
+static PyObject *lock_word, *acquire_word, *release_word, *submitted_word, *complete_word;
+static PyObject *number_word, *refuse_word, *host_queues, *host_event;
 /* Functions of SYCL's interface, and of NVIDIA's driver. */
 static void *(*submit_range)(void *, void *, void **, const int *, size_t, const size_t *, size_t,
                              void *const *, size_t);
@@ -21,14 +23,21 @@ static void (*delete_event)(void *);
 static int (*launch_cuda)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                           unsigned, void *, void **, void **);
 static int (*current_context)(void **), (*push_context)(void *), (*pop_context)(void **);
-enum { SYCL, CUDA, DRIVERS };
-static const char *driver_names[DRIVERS] = {"sycl", "cuda"};
+enum { SYCL, CUDA, HOST, DRIVERS };
+static const char *driver_names[DRIVERS] = {"sycl", "cuda", "host"};
 static PyObject *orders_of[DRIVERS];
+/* The kinds of arguments, `dparray/_driver/arguments.py`: numbers of these sizes, and two more. */
+static const unsigned char sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+enum { POINTER = sizeof sizes, LOCAL };
+/* The words of a launch on the host, `for_launch` of `dparray/_driver/host/submission.py`. */
+#define SHORT_NS 1000000 /* as in `dparray/_driver/host/modules.py` */
+enum { RUN, UNITS, THREADS, HEAD, HEAD_WORDS = 12, LOCAL_BYTES = 11, WORDS = HEAD + HEAD_WORDS };
 
 typedef struct {
     PyObject *spec, *queue, *name, *new;
-    int driver;
-    void *kernel, *queue_at, *context;
+    int driver, is_long; /* whether the host's last run was long */
+    void *kernel, *queue_at;
+    int64_t words[WORDS]; /* of the driver: for CUDA the context */
     size_t extents[3], local[3], dimensions, has_local, count;
     int kinds[MAX_ARGUMENTS];
     void *addresses[MAX_ARGUMENTS];
@@ -58,20 +67,19 @@ static int copy_bytes(PyObject *bytes, void *to, size_t most, size_t *nbytes)
 static PyObject *known_launch_of(PyObject *module, PyObject *spec)
 {
     known_launch *known = PyMem_Calloc(1, sizeof *known);
-    PyObject *kept, *extents, *local, *kinds, *addresses, *arrays, *numbers, *capsule = NULL;
-    unsigned long long kernel, queue_at, context;
+    PyObject *kept, *extents, *local, *kinds, *addresses, *arrays, *numbers, *words, *capsule = NULL;
+    unsigned long long kernel, queue_at;
     const char *driver;
     size_t nbytes, places;
     if (!known)
         return PyErr_NoMemory();
-    if (!PyArg_ParseTuple(spec, "OOOKKOOOOOiOOiiksK", &kept, &known->queue, &known->name, &kernel,
+    if (!PyArg_ParseTuple(spec, "OOOKKOOOOOiOOiiksO", &kept, &known->queue, &known->name, &kernel,
                           &queue_at, &extents, &local, &kinds, &addresses, &arrays, &known->reads,
                           &numbers, &known->new, &known->output, &known->leaves, &known->thread,
-                          &driver, &context))
+                          &driver, &words))
         goto failed;
     while (known->driver < DRIVERS && strcmp(driver, driver_names[known->driver]))
         known->driver++;
-    known->context = (void *)(size_t)context;
     known->kernel = (void *)(size_t)kernel;
     known->queue_at = (void *)(size_t)queue_at;
     known->has_local = local != Py_None;
@@ -81,6 +89,7 @@ static PyObject *known_launch_of(PyObject *module, PyObject *spec)
         (known->has_local && !copy_bytes(local, known->local, sizeof known->local, &places)) ||
         !copy_bytes(kinds, known->kinds, sizeof known->kinds, &known->count) ||
         !copy_bytes(addresses, known->addresses, sizeof known->addresses, &places) ||
+        !copy_bytes(words, known->words, sizeof known->words, &places) ||
         PyTuple_Size(known->new) > MAX_NEW || known->driver == DRIVERS || !orders_of[known->driver] ||
         (known->driver == CUDA && !known->has_local)) {
         PyMem_Free(known);
@@ -207,38 +216,49 @@ static int submit_sycl(known_launch *known, void **addresses, PyObject *after, P
     return *event ? 1 : -1;
 }
 
-/* Submit to CUDA, `dparray/_driver/cuda/submission.py`. The stream orders events of its own queue,
- * and Python waits for others. It also explains errors. */
-static int submit_cuda(known_launch *known, void **addresses, PyObject *after, PyObject **event)
+/* Whether all events that a launch waits for are of its queue; -1 with an exception. */
+static int is_after_own(known_launch *known, PyObject *after)
 {
-    enum { POINTER = 10, LOCAL };
-    static const unsigned char sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
-    void *parameters[MAX_ARGUMENTS], *before = NULL;
-    unsigned long long offsets[MAX_ARGUMENTS], local = 0;
-    unsigned groups[3] = {1, 1, 1}, parts[3] = {1, 1, 1};
     for (Py_ssize_t at = 0; at < PyList_Size(after); at++) {
         PyObject *queue = PyObject_GetAttr(PyList_GetItem(after, at), queue_word);
         Py_XDECREF(queue);
         if (queue != known->queue)
             return queue ? 0 : -1;
     }
+    return 1;
+}
+
+/* The size of local memory: dimensions, the number of the elements' type, extents. */
+static size_t local_nbytes(const size_t *memory)
+{
+    size_t nbytes = sizes[*(const int *)(memory + 1)];
+    for (size_t axis = 0; axis < memory[0]; axis++)
+        nbytes *= memory[2 + axis];
+    return nbytes;
+}
+
+/* Submit to CUDA, `dparray/_driver/cuda/submission.py`. The stream orders events of its own queue,
+ * and Python waits for others. It also explains errors. */
+static int submit_cuda(known_launch *known, void **addresses, PyObject *after, PyObject **event)
+{
+    void *parameters[MAX_ARGUMENTS], *before = NULL, *context = (void *)(size_t)known->words[0];
+    unsigned long long offsets[MAX_ARGUMENTS], local = 0;
+    unsigned groups[3] = {1, 1, 1}, parts[3] = {1, 1, 1};
+    int is_own = is_after_own(known, after);
+    if (is_own <= 0)
+        return is_own;
     for (size_t at = 0; at < known->count; at++)
         if (known->kinds[at] == LOCAL) {
-            /* dimensions, the number of the elements' type, extents */
-            const size_t *memory = addresses[at];
-            size_t nbytes = sizes[*(const int *)(memory + 1)];
-            for (size_t axis = 0; axis < memory[0]; axis++)
-                nbytes *= memory[2 + axis];
             offsets[at] = local;
             parameters[at] = &offsets[at];
-            local += (nbytes + 15) / 16 * 16;
+            local += (local_nbytes(addresses[at]) + 15) / 16 * 16;
         } else
             parameters[at] = known->kinds[at] == POINTER ? &addresses[at] : addresses[at];
     for (size_t axis = 0; axis < known->dimensions; axis++) {
         parts[axis] = (unsigned)known->local[axis];
         groups[axis] = (unsigned)(known->extents[axis] / known->local[axis]);
     }
-    if (current_context(&before) || (before != known->context && push_context(known->context)))
+    if (current_context(&before) || (before != context && push_context(context)))
         return 0;
     if (!launch_cuda(known->kernel, groups[0], groups[1], groups[2], parts[0], parts[1], parts[2],
                      (unsigned)local, known->queue_at, parameters, NULL)) {
@@ -246,10 +266,58 @@ static int submit_cuda(known_launch *known, void **addresses, PyObject *after, P
         *event = record ? PyObject_CallFunctionObjArgs(record, NULL) : NULL;
         Py_XDECREF(record);
     }
-    if (before != known->context)
+    if (before != context)
         pop_context(&before);
     return *event ? 1 : PyErr_Occurred() ? -1 : 0;
 }
+
+/* Run a short kernel on the host if its queue has no other work, as `Queue.submit` of
+ * `dparray/_driver/host/queues.py` does. Python submits the others. */
+static int submit_host(known_launch *known, void **addresses, PyObject *after, PyObject **event)
+{
+    int64_t data[HEAD_WORDS + MAX_ARGUMENTS];
+    int found = known->is_long ? 0 : is_after_own(known, after);
+    if (found <= 0 || PyDict_GetItemWithError(host_queues, refuse_word) != Py_None)
+        return PyErr_Occurred() ? -1 : 0;
+    memcpy(data, known->words + HEAD, HEAD_WORDS * sizeof *data);
+    for (size_t at = 0; at < known->count; at++) {
+        int64_t *slot = &data[HEAD_WORDS + at];
+        if (known->kinds[at] == LOCAL) {
+            *slot = (data[LOCAL_BYTES] + 63) / 64 * 64;
+            data[LOCAL_BYTES] = *slot + (int64_t)local_nbytes(addresses[at]);
+        } else if (known->kinds[at] == POINTER)
+            *slot = (int64_t)(intptr_t)addresses[at];
+        else
+            memcpy(slot, addresses[at], sizes[known->kinds[at]]);
+    }
+    PyObject *made = PyObject_CallFunctionObjArgs(host_event, known->queue, NULL);
+    PyObject *lock = made ? PyObject_GetAttr(known->queue, lock_word) : NULL;
+    PyObject *held = lock ? PyObject_CallMethodObjArgs(lock, acquire_word, NULL) : NULL;
+    if (held) {
+        Py_ssize_t number = number_at(known->queue, submitted_word) + 1;
+        found = number_at(known->queue, complete_word) + 1 == number &&
+                set_number(made, number_word, number) &&
+                set_number(known->queue, submitted_word, number);
+        if (found) {
+            PyThreadState *state = PyEval_SaveThread();
+            int64_t begun = now_ns();
+            share_units((loop_part)(intptr_t)known->words[RUN], data, known->words[UNITS],
+                        known->words[THREADS]);
+            known->is_long = now_ns() - begun > SHORT_NS;
+            PyEval_RestoreThread(state);
+            set_number(known->queue, complete_word, number);
+            *event = Py_NewRef(made);
+        }
+        Py_DECREF(held);
+        Py_XDECREF(PyObject_CallMethodObjArgs(lock, release_word, NULL));
+    }
+    Py_XDECREF(made);
+    Py_XDECREF(lock);
+    return PyErr_Occurred() ? -1 : found;
+}
+
+static int (*const submit_to[DRIVERS])(known_launch *, void **, PyObject *, PyObject **) = {
+    submit_sycl, submit_cuda, submit_host};
 
 /* With so many unfinished launches a full stream may block the call, which then must not hold the
  * interpreter's lock. */
@@ -286,8 +354,7 @@ static int submit_known(known_launch *known, void **addresses, PyObject *const *
                            PyThread_get_thread_ident());
     if (!noted_ || !(done = PyObject_CallFunctionObjArgs(note_recent, noted_, NULL)))
         goto out;
-    found = known->driver == SYCL ? submit_sycl(known, addresses, after, &event)
-                                  : submit_cuda(known, addresses, after, &event);
+    found = submit_to[known->driver](known, addresses, after, &event);
     if (found == 1 &&
         !((complete < seen || PyList_Append(after, last) == 0) &&
           add_launch(order, event, last, after, seen, memory, known->arrays, known->reads) &&
@@ -312,8 +379,10 @@ static PyObject *take_driver(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "sO(KKKK)O", &name, &order, &at[0], &at[1], &at[2], &at[3],
                           &guards))
         return NULL;
-    void *places[DRIVERS][4] = {{&submit_range, &submit_groups, &make_event, &delete_event},
-                                {&launch_cuda, &current_context, &push_context, &pop_context}};
+    void *unused, *places[DRIVERS][4] = {
+        {&submit_range, &submit_groups, &make_event, &delete_event},
+        {&launch_cuda, &current_context, &push_context, &pop_context},
+        {&unused, &unused, &unused, &unused}};
     for (int driver = 0; driver < DRIVERS; driver++)
         if (!strcmp(name, driver_names[driver])) {
             for (int function = 0; function < 4; function++)
@@ -321,6 +390,10 @@ static PyObject *take_driver(PyObject *module, PyObject *args)
             orders_of[driver] = Py_NewRef(order);
             if (driver == SYCL)
                 in_order = Py_NewRef(guards);
+            if (driver == HOST) {
+                host_queues = Py_NewRef(guards);
+                host_event = PyDict_GetItemString(guards, "Event");
+            }
         }
     Py_RETURN_NONE;
 }

@@ -32,7 +32,7 @@ struct job {
     loop_part run;
     void *data;
     int64_t total, parts, done, look_at, failed, started_at, checked_at;
-    int threads, joined, has_woken, status;
+    int threads, joined, has_woken, heeds_signals, status;
     void *error;
     _Atomic int is_stopped;
     struct share shares[MAX_POOL];
@@ -94,6 +94,8 @@ static void call_threads(struct job *job)
 /* Run the handlers of signals that have arrived; an exception of theirs ends the loop. */
 static void check_signals(struct job *job, int64_t now)
 {
+    if (!job->heeds_signals)
+        return;
     job->checked_at = now;
     PyGILState_STATE state = PyGILState_Ensure();
     int has_raised = PyErr_CheckSignals() < 0;
@@ -200,11 +202,13 @@ static void wait_for_threads(struct job *job)
 }
 
 /* Run a loop in parts, as many as the call requests or, for 0, as threads need. */
-static int share_parts(loop_part run, void *data, int64_t total, int64_t parts, void **error)
+static int share(loop_part run, void *data, int64_t total, int64_t parts, int threads,
+                 int heeds_signals, void **error)
 {
     struct job job;
     int is_free = 0;
-    job.threads = threads_to_use < MAX_POOL ? threads_to_use : MAX_POOL;
+    job.threads = threads < MAX_POOL ? threads : MAX_POOL;
+    job.heeds_signals = heeds_signals;
     if (!parts)
         parts = job.threads * PARTS_PER_THREAD < MAX_PARTS ? job.threads * PARTS_PER_THREAD
                                                            : MAX_PARTS;
@@ -242,6 +246,21 @@ static int share_parts(loop_part run, void *data, int64_t total, int64_t parts, 
     }
     *error = job.error;
     return job.status;
+}
+
+static int share_parts(loop_part run, void *data, int64_t total, int64_t parts, void **error)
+{
+    return share(run, data, total, parts, threads_to_use, 1, error);
+}
+
+/* Run the units of a kernel of the host device, which a signal cannot end. */
+static void share_units(loop_part run, void *data, int64_t units, int64_t threads)
+{
+    void *error;
+    if (threads == 1 || units == 1)
+        run(data, NULL, 0, 0, units);
+    else
+        share(run, data, units, 0, (int)threads, 0, &error);
 }
 
 /* A forked process has none of the threads. */
@@ -295,12 +314,9 @@ static PyObject *copy_rows(PyObject *module, PyObject *args)
     rows.from_step = from_step;
     rows.nbytes = nbytes;
     void *error = NULL;
-    int before = threads_to_use;
-    threads_to_use = threads < MAX_POOL ? threads : MAX_POOL;
     PyThreadState *state = PyEval_SaveThread();
-    status = share_parts(copy_some_rows, &rows, count, 0, &error);
+    status = share(copy_some_rows, &rows, count, 0, threads, 1, &error);
     PyEval_RestoreThread(state);
-    threads_to_use = before;
     if (status)
         return NULL;
     Py_RETURN_NONE;

@@ -284,16 +284,13 @@ class Driver(Protocol):
         parameters of the kernel, and must live until the call returns.
         """
 
-    def submits_from_c(self, queue: Queue) -> bool:
-        """Return whether the compiled module may submit launches with the interpreter's lock."""
+    def for_launch(self, queue: Queue, kernel: int, index_space: PackedRange) -> bytes | None:
+        """Return what the compiled module needs to submit a kernel over a range, besides addresses:
+        64-bit words. ``None`` if it may not submit it now, with the interpreter's lock.
+        """
 
     def address_of(self, queue: Queue) -> int:
         """Return the address of a queue, for the compiled module."""
-
-    def context_of(self, queue: Queue) -> int:
-        """Return the address of a queue's context if a thread must make it current, otherwise 0;
-        for the compiled module.
-        """
 
     def for_c(self) -> tuple[Any, ...]:
         """Return the arguments of the compiled module's `take_driver`: the driver's name,

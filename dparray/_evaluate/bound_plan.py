@@ -73,15 +73,12 @@ class BoundPlan:
             order: the pending nodes; nodes that the plan stores are completed.
         """
         launch = self.launch
-        if (
-            launch is not None
-            and launch_bound is not None
-            and not _hooks.subscribers
-            and launch_bound(launch, canonical, order[-1])
-        ):
-            if self.is_long:
-                order_of(self.queue).note_long()
-            return
+        if launch is not None and launch_bound is not None and not _hooks.subscribers:
+            if launch_bound(launch, canonical, order[-1]):
+                if self.is_long:
+                    order_of(self.queue).note_long()
+                return
+            launch = self.launch = None  # bound again, if the driver takes it then
         execute(self.plan, self.queue, canonical.arrays, canonical.scalars, target, order)
         if launch is None and self._step is not None:
             self._bind_launch(self._step)
@@ -92,11 +89,12 @@ class BoundPlan:
         kernel, packed = launch.entry.kernel, launch.packed
         if not limits.uses_kernels() or kernel is None or packed is None:
             return
-        if not driver_of(self.queue).submits_from_c(self.queue):
-            return
         ready = kernel.ready.get((self.queue, launch.global_range, launch.local_range))
-        if ready is not None and make_launch is not None:
-            spec = _spec_of(self.plan, step, launch, self.queue, ready, packed)
+        if ready is None or make_launch is None:
+            return
+        words = driver_of(self.queue).for_launch(self.queue, ready.address, ready.index_space)
+        if words is not None:
+            spec = (*_spec_of(self.plan, step, launch, self.queue, ready, packed), words)
             self.is_long = order_of(self.queue).has_long_work()
             self.launch = make_launch(spec)
             if self.launch is None:  # too many arguments
@@ -131,7 +129,7 @@ def _single_launch(plan: Plan) -> FusedStep | None:
 def _spec_of(
     plan: Plan, step: FusedStep, found: KernelLaunch, queue: Any, ready: Any, packed: Any
 ) -> tuple[Any, ...]:
-    """Return the launch in the compiled module's format."""
+    """Return the launch in the compiled module's format, without the driver's words."""
     parts: list[bytes] = [] if ready.extents is None else [ready.extents.addresses]
     arrays, numbers = [], []
     kept = [found.entry.kernel, ready, found, packed]
@@ -168,7 +166,6 @@ def _spec_of(
         plan.leaves,
         get_ident() if found.merges_chunks else 0,
         driver_of(queue).name,
-        driver_of(queue).context_of(queue),
     )
 
 

@@ -117,7 +117,7 @@ def install(module: Any) -> None:
             module.take_driver(*functions)
 
     when_loaded(take)
-    module_of("host", "threads").use_pool(module.share_parts, module.use_threads)
+    module_of("host", "threads").use_pool(module.share_units)
     for name in ("shape", "ndim", "size", "dtype", "T"):
         slow = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), slow.fset, None, slow.__doc__))

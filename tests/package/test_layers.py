@@ -49,7 +49,7 @@ BUDGETS = {
     "codegen": 3_636,
     "compiler": 23_414,
     "evaluate": 5_012,
-    "array": 6_881,
+    "array": 6_969,
     "kernels": 4_734,
     "functions": 22_706,
     "compiled": 7_205,

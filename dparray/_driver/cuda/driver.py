@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from dparray._driver.cuda.devices import NEEDS_OF_GPUS as NEEDS_OF_GPUS
@@ -47,6 +48,7 @@ from dparray._driver.cuda.queues import default_queue as default_queue
 from dparray._driver.cuda.queues import new_queue as new_queue
 from dparray._driver.cuda.submission import addresses_of_functions
 from dparray._driver.cuda.submission import submit as submit
+from dparray._driver.interface import PackedRange
 
 name = "cuda"
 queue_type = Queue
@@ -67,19 +69,14 @@ def copies_by_host(queue: Queue) -> bool:
     return False
 
 
-def submits_from_c(queue: Queue) -> bool:
-    """Return whether the compiled module may submit launches with the interpreter's lock."""
-    return not queue.has_profiling
+def for_launch(queue: Queue, kernel: int, index_space: PackedRange) -> bytes | None:
+    """Return the address of the context that a thread makes current; ``None`` for profiling."""
+    return None if queue.has_profiling else queue.context.to_bytes(8, sys.byteorder)
 
 
 def address_of(queue: Queue) -> int:
     """Return the address of a queue's stream, for the compiled module."""
     return int(queue.handle)
-
-
-def context_of(queue: Queue) -> int:
-    """Return the address of a queue's context, for the compiled module."""
-    return queue.context
 
 
 def for_c() -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dparray._driver import marks
+from dparray._driver.host import queues
 from dparray._driver.host.devices import NEEDS_OF_GPUS as NEEDS_OF_GPUS
 from dparray._driver.host.devices import Device
 from dparray._driver.host.devices import describe as describe
@@ -33,6 +34,7 @@ from dparray._driver.host.queues import new_queue as new_queue
 from dparray._driver.host.queues import queues_in_use as queues_in_use
 from dparray._driver.host.queues import times as times
 from dparray._driver.host.queues import wait_for as wait
+from dparray._driver.host.submission import for_launch as for_launch
 from dparray._driver.host.submission import submit as submit
 
 __all__ = ["wait"]
@@ -98,24 +100,14 @@ def has_loaded() -> bool:
     return bool(queues_in_use())
 
 
-def submits_from_c(queue: Queue) -> bool:
-    """Return false: launches go through Python."""
-    return False
-
-
 def address_of(queue: Queue) -> int:
-    """Return 0: the compiled module submits nothing."""
-    return 0
-
-
-def context_of(queue: Queue) -> int:
-    """Return 0: there are no contexts."""
+    """Return 0: the compiled module takes the queue itself."""
     return 0
 
 
 def for_c() -> tuple[Any, ...]:
-    """Return nothing: the compiled module submits nothing."""
-    return ()
+    """Return the objects with which the compiled module runs short kernels."""
+    return name, order_of, (0,) * 4, vars(queues)
 
 
 def order_of(queue: Queue) -> Order:

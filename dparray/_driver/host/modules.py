@@ -86,6 +86,11 @@ class Pace:
         """Return whether a run is short."""
         return self._is_known or scalars in self._short
 
+    @property
+    def was_short(self) -> bool:
+        """Whether a run was short, with some scalar arguments."""
+        return self._is_known or bool(self._short)
+
     def note(self, scalars: tuple[int, ...], nanoseconds: int) -> None:
         """Record the time of a run."""
         if self._is_known or self._may_wait:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from struct import pack
 from time import perf_counter_ns
 from typing import Any
 
@@ -43,6 +44,18 @@ def submit(
         pace.note(scalars, perf_counter_ns() - begun)
 
     return queue.submit(work, dependencies, is_short)
+
+
+def for_launch(queue: Queue, kernel: int, index_space: PackedRange) -> bytes | None:
+    """Return the function, units, threads and first words of a launch; ``None`` unless it is short.
+
+    The compiled module then runs it. It returns launches to :func:`submit` after one that was long.
+    """
+    launch = modules.by_number[kernel].launch(index_space, queue.device.units)
+    if queue.has_profiling or not launch.pace.was_short:
+        return None
+    words = pack("3q", launch.variant.run, launch.units, queue.device.units)
+    return words + launch.head[: 8 * WORDS]
 
 
 def _place_local_memory(data: Any, kernel: modules.Kernel) -> None:

@@ -7,30 +7,21 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
 from functools import cache
 from itertools import count
 from typing import Any
 
 #: The signature of the parts of a parallel loop: data, error, number, first and last unit.
 PART = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 3)
-_SHARE = ctypes.CFUNCTYPE(
-    ctypes.c_int, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.c_void_p
-)
+_SHARE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
 _PARTS_PER_THREAD = 16
 _share: Any = None
-_use: Callable[[int], None] | None = None
 
 
-def use_pool(address: int, use_threads: Callable[[int], None]) -> None:
-    """Take the pool of the compiled module, for threads that begin to work from now on.
-
-    Args:
-        address: its function ``share_parts``.
-        use_threads: sets on how many threads the work of the calling thread runs.
-    """
-    global _share, _use
-    _share, _use = _SHARE(address), use_threads
+def use_pool(address: int) -> None:
+    """Take the pool of the compiled module, by the address of its function ``share_units``."""
+    global _share
+    _share = _SHARE(address)
 
 
 def run(part: int, data: Any, units: int, threads: int) -> None:
@@ -44,10 +35,8 @@ def run(part: int, data: Any, units: int, threads: int) -> None:
     """
     if threads == 1 or units == 1:
         PART(part)(ctypes.addressof(data), None, 0, 0, units)
-    elif _share is not None and _use is not None:
-        _use(threads)
-        error = ctypes.c_void_p()
-        _share(part, ctypes.addressof(data), units, 0, ctypes.addressof(error))
+    elif _share is not None:
+        _share(part, ctypes.addressof(data), units, threads)
     else:
         _run_on_python_threads(PART(part), ctypes.addressof(data), units, threads)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import dpctl
 
+from dparray._driver.interface import PackedRange
 from dparray._driver.sycl import exits as exits  # It registers what ends the process.
 from dparray._driver.sycl import in_order, modules, submission
 from dparray._driver.sycl.devices import NEEDS_OF_GPUS as NEEDS_OF_GPUS
@@ -56,19 +57,14 @@ wait = in_order.wait_for
 has_loaded = modules.is_used
 
 
-def submits_from_c(queue: dpctl.SyclQueue) -> bool:
-    """Return whether the compiled module may submit launches, with the interpreter's lock held."""
-    return not in_order.has_in_order_queue()
+def for_launch(queue: dpctl.SyclQueue, kernel: int, index_space: PackedRange) -> bytes | None:
+    """Return nothing, or ``None`` if no work is submitted with the interpreter's lock held."""
+    return None if in_order.has_in_order_queue() else b""
 
 
 def address_of(queue: dpctl.SyclQueue) -> int:
     """Return the address of a queue, for the compiled module."""
     return int(queue.addressof_ref())
-
-
-def context_of(queue: dpctl.SyclQueue) -> int:
-    """Return 0: no context is current."""
-    return 0
 
 
 def for_c() -> tuple[Any, ...]:
