@@ -42,7 +42,7 @@ _SHORT_WORK = 1 << 18
 #: The instructions of a function that is not inlined before it is vectorized, about.
 _CALL_WEIGHT = 20
 #: Other work that the caller runs itself, if it took at most this time before.
-_SHORT_TIME, _MAX_PACES = 200_000, 64
+_SHORT_TIME, _MAX_PACES = 1_000_000, 64
 _PACK = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 _lock = threading.RLock()
