@@ -61,9 +61,9 @@ OF_NUMPY_SCALAR: dict[type, np.dtype[Any]] = {
 #: The types of Python scalars, which are weak in promotion, and of NumPy scalars.
 SCALARS = frozenset({builtins.bool, int, float, complex, *OF_NUMPY_SCALAR})
 
-#: Whether there has been a bfloat16, so that programs without one need not look for it.
+#: Whether bfloat16 was used: without it, no code needs to check for it.
 is_bfloat16_used = False
-#: The package that defines bfloat16 for NumPy; it is imported when a bfloat16 is asked for.
+#: The package that defines bfloat16 for NumPy; it is imported at the first use of bfloat16.
 _BFLOAT16_PACKAGE = "ml_dtypes"
 
 _ASPECTS = {float16: "fp16", float64: "fp64", complex128: "fp64"}
@@ -207,7 +207,7 @@ def _undefined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> DTypeError:
 
 
 def promotion_key(scalar: Any) -> Any:
-    """Return how a scalar takes part in promotion: NumPy's by its dtype, Python's as a weak value.
+    """Return a scalar's key in promotion: NumPy's dtype, or the weak kind of a Python scalar.
 
     The value represents all values of its kind.
     """
@@ -243,7 +243,7 @@ def can_cast(source: Any, target: Any, casting: str = "safe") -> builtins.bool:
 
 
 def _stand_ins(dtypes: Iterable[Any]) -> Iterator[Any]:
-    """Yield dtypes whose promotion tells that of bfloat16, which NumPy does not have.
+    """Yield dtypes whose promotion shows how bfloat16 promotes, which NumPy does not define.
 
     bfloat16 promotes as JAX has it: integers and Python scalars leave it as it is, of float16 and
     it the result is float32. So float16 stands for it where no other float is, float32 else, and

@@ -57,7 +57,7 @@ def subscribe(subscriber: Subscriber) -> Callable[[], None]:
 
 
 def at_fork(**actions: Callable[[], object]) -> None:
-    """Register actions as ``os.register_at_fork`` does, on systems whose processes fork."""
+    """Register actions as ``os.register_at_fork`` does, on systems that can fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(**actions)
 
@@ -66,7 +66,7 @@ _when_set: dict[str, list[Callable[[], None]]] = {}
 
 
 def when_set(option: str, action: Callable[[], None]) -> None:
-    """Call ``action`` whenever an option of :mod:`dparray.config` has been set.
+    """Call ``action`` whenever an option of :mod:`dparray.config` is set.
 
     Other names: ``"plans"``, an option of the process that decides about plans; ``"executor"``,
     which tests and measurements force; ``"tracing"``; ``"functions_in_force"`` of a placement;
@@ -76,7 +76,7 @@ def when_set(option: str, action: Callable[[], None]) -> None:
 
 
 def option_was_set(option: str) -> None:
-    """Call the registered actions."""
+    """Call the actions that :func:`when_set` registered."""
     for action in _when_set.get(option, ()):
         action()
 
@@ -90,7 +90,7 @@ changing = threading.RLock()
 
 
 def trace(is_on: bool) -> None:
-    """Start to trace all work, or end one such request."""
+    """Start to trace all work, or end one earlier call of this function."""
     global is_tracing, _tracers
     with changing:
         _tracers += 1 if is_on else -1
@@ -114,7 +114,7 @@ class Blocks:
 
     @contextlib.contextmanager
     def enter(self, value: Any) -> Iterator[None]:
-        """Enter a block; its end removes no other block, even if generators interleave them."""
+        """Enter a block. Its end removes only this block, even if generators interleave several."""
         own = _Block(self, value)
         self.entered.set((*self.entered.get(), own))
         self.count(value, value)
@@ -125,7 +125,7 @@ class Blocks:
             del own
 
     def count(self, value: Any, *new: Any) -> None:
-        """Remove or add a value that is in force."""
+        """Remove or add a value that is active."""
         with changing:
             self.in_force = [*(each for each in self.in_force if each is not value), *new]
             self._changed(value)
@@ -174,8 +174,7 @@ def begin(queue: Any) -> float:
 #: The latest work of all threads: its name, its kind, the queue and the thread.
 recent: deque[tuple[str, str, Any, int]] = deque(maxlen=128)
 
-#: The latest calls that computed before they returned: their result, the function's name, and the
-#: work.
+#: The latest calls that computed before they returned: the result, the function's name, the work.
 _ran: deque[tuple[weakref.ref[Any], str, list[tuple[str, str, Any, int]]]] = deque(maxlen=64)
 
 
@@ -217,7 +216,7 @@ def call_that_made(array: Any) -> tuple[str, tuple[str, ...]]:
 
 _PACKAGE = str(Path(__file__).parent) + "/"
 _KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
-_DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # runs like a user's program
+_DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # treated as a user's program
 # They run a function of the program and report on it, which made the call.
 _TELLING = (_PACKAGE + "_explain/", _PACKAGE + "_profile/")
 # They call a public function with the arguments of a call that the program made.
@@ -291,7 +290,7 @@ def attributed_to(by: Caller) -> Iterator[None]:
 
 
 def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
-    """Return a call for another thread that is reported as this thread's, in its context."""
+    """Return a call for another thread that is attributed to this one and has its context."""
     by, are_events_disabled = caller(), getattr(_apart, "are_events_disabled", False)
     context = contextvars.copy_context()
 
@@ -304,7 +303,7 @@ def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
 
 
 def public_name() -> str:
-    """Return the name of the function of dparray's that the program called."""
+    """Return the name of the dparray function that the program called."""
     name, own, inner = "", None, ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -312,14 +311,14 @@ def public_name() -> str:
         kind = _kind_of(code.co_filename)
         if kind == "program":
             break
-        # The wrapper of a function that reports on another call, as dp.explain, gives no name.
+        # The wrapper of a function that reports on another call, such as dp.explain, gives no name.
         if kind == "ours" and (inner != "between" or not name):
             name, own = code.co_name, frame
         frame, inner = frame.f_back, kind
-    if own is not None and name == "__call__":  # a function that is an object
+    if own is not None and name == "__call__":  # a callable object
         name = getattr(own.f_locals["self"], "__name__", name)
     if frame is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:
         return str(by[1])
-    if name.startswith("_") and not name.startswith("__"):  # a method that is not a function
+    if name.startswith("_") and not name.startswith("__"):  # a private method behind a public name
         name = name[1:].removesuffix("_in_place").removesuffix("_method")
     return name

@@ -27,9 +27,7 @@ def when_imported(name: str, action: Action) -> None:
 
 
 class _Teller:
-    """A finder that finds nothing itself: it runs modules that others find, and then calls the
-    actions.
-    """
+    """A finder that lets other finders load modules, and then calls the actions."""
 
     def find_spec(
         self,
@@ -86,7 +84,7 @@ class StandIn:
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module, for the import system."""
+        """Return the spec of a missing module, for the import system."""
         if not self._knows(fullname):
             return None
         # Not a class of importlib.abc, whose import takes 25 ms.
@@ -134,7 +132,7 @@ def when_asked(
 
 
 def refuse_calls(name: str, instead: str) -> None:
-    """Make calls of a module raise an error with the line that was meant.
+    """Make calls of a module raise an error that suggests the intended line.
 
     Args:
         name: the name of the imported module.

@@ -497,7 +497,7 @@ def axis_map(shape: Shape, itemsize: int, view: tuple[Shape, Strides, int]) -> A
 
 
 def _digits(number: int, weights: Strides, shape: Shape) -> tuple[int, ...]:
-    """Return a distance in bytes as a distance along each axis of a C-contiguous array."""
+    """Convert a distance in bytes to a distance along each axis of a C-contiguous array."""
     digits = []
     sign, rest = (-1, -number) if number < 0 else (1, number)
     for weight, extent in zip(weights, shape, strict=True):
@@ -569,8 +569,8 @@ def _upward(
 def _sides(
     offset: int, axes: Sequence[tuple[int, int]], itemsize: int, steps: Sequence[int]
 ) -> list[tuple[int, int]] | None:
-    """Return the first and last coordinate of a box along each stride, and of its bytes within the
-    last; ``None`` if it crosses a stride.
+    """Return the first and last coordinate of a box along each stride, and the range of its
+    bytes below the smallest one; ``None`` if it crosses a stride.
     """
     sides = []
     reach = sum([(n - 1) * step for n, step in axes]) + itemsize

@@ -10,7 +10,7 @@ from typing import Any
 from dparray import _hooks
 from dparray._driver.descriptions import describe_queue
 
-#: Returns whether the current thread or task is logged; :mod:`dparray.config` sets it.
+#: Return whether the current thread or task is logged; :mod:`dparray.config` sets the function.
 is_on: Callable[[], bool] = bool
 
 
@@ -67,7 +67,7 @@ def _text(event: str, values: dict[str, Any]) -> str | None:
         took = _since(values["start"])
         return f"built {values['kernel'].name} in {took}{_on(values['queue'])}"
     if event == "library":
-        if values["function"] == "an expression":  # Its operations have been reported.
+        if values["function"] == "an expression":  # Its operations were reported separately.
             took = _since(values["start"])
             return f"library: an expression computed in {took}{_on(values['queue'])}"
         return f"library {values['function']}{_size(values.get('nbytes', 0))}{_on(values['queue'])}"

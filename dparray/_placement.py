@@ -51,10 +51,11 @@ class Policy(NamedTuple):
 
 _blocks = _hooks.Blocks("dparray_placement", lambda policy: _count())
 
-#: How many policies other than "follow" are active, in all threads: zero allows the fastest check.
+#: The number of active policies other than "follow", in all threads. The fastest check needs zero.
 in_force = 0
-#: How many of them are functions. They place each step, so the compiled fast path, which
-#: computes small arrays where they are, rests meanwhile. "fastest" would choose the same.
+#: The number of these that are functions, which must place each step. While there are any, the
+#: compiled fast path is off, because it computes small arrays where they are stored; "fastest"
+#: would place them there, too.
 functions_in_force = 0
 
 
@@ -67,7 +68,7 @@ def _count() -> None:
 
 
 def policy_in_force() -> Policy | None:
-    """Return the policy of this thread or task; ``None`` if it is "follow"."""
+    """Return the active policy of this thread or task; ``None`` if it is "follow"."""
     if not in_force:
         return None
     blocks = _blocks.entered.get()

@@ -37,9 +37,9 @@ NAMES = {
 }
 
 _PROVIDERS = {
-    # arrays in Dask's registries of types, and functions in cloudpickle's
+    # array types in Dask's registries, and functions for cloudpickle
     "dask": "dparray._functions.dask_registrations",
-    # the replacement of the package of that name
+    # the replacement for the numba_dpex package
     "numba_dpex": "dparray._kernel.numba_dpex_module",
     # expressions under a policy other than "follow": compute, bring, planned, called_together
     "placement": "dparray._scheduling.policy",

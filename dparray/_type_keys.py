@@ -56,7 +56,7 @@ class TypeKey(NamedTuple):
 
     @property
     def is_item(self) -> bool:
-        """Whether it belongs to a work-item."""
+        """Whether the key is that of a work-item."""
         return self.kind in ("item", "nditem")
 
     @property

@@ -118,7 +118,7 @@ WORDS = {
     "placement": ("follow", "fastest"),
 }
 OPTIONS = tuple(_DEFAULTS)
-#: The options that decide about plans.
+#: The options that affect plans.
 PLAN_OPTIONS = {"cost_model", "fp_contract", "fused_tier", "host_tier", "implementations", "tuning"}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}

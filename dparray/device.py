@@ -55,7 +55,7 @@ lock = threading.RLock()
 
 
 def _available() -> str:
-    """Return the devices that can hold arrays, for errors; or why there is none."""
+    """Return the devices that can hold arrays, for errors, or the reason why there is none."""
     names = [driver.traits(each).filter_string for driver, each in _each_device()]
     return ", ".join(names) if names else f"none, {_why_none()}"
 
@@ -283,7 +283,7 @@ class Device:
 
 
 def _queue_named(device: Any) -> Queue:
-    """Return the queue that a string or an object of a driver names.
+    """Return the queue that a string or a driver's object specifies.
 
     Raises:
         DeviceError: it names none.
@@ -323,7 +323,7 @@ def _usable(queue: Queue) -> Queue:
 
 
 def _needs_of(device: str) -> str:
-    """Return what makes a device visible that a string may name."""
+    """Return advice for making a device visible that a string may refer to."""
     is_gpu = "gpu" in device.lower()
     needs = "".join(driver.NEEDS_OF_GPUS for driver in drivers()) if is_gpu else ""
     return needs + "".join(
@@ -382,7 +382,7 @@ def is_available(device: str | None = None) -> bool:
 
 
 _default: Device | None = None
-_is_chosen = False  # whether set_default_device has set it
+_is_chosen = False  # whether set_default_device was called
 _blocks = _hooks.Blocks("dparray_default_device")
 
 

@@ -189,18 +189,18 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     for length in () if lengths is None else (lengths,) if isinstance(lengths, int) else lengths:
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
-    if isinstance(axes, Sequence) and not axes:  # NumPy gives the array itself
+    if isinstance(axes, Sequence) and not axes:  # NumPy returns the array itself.
         if row.takes_complex and name not in _TO_REAL:
             return x if out is None else write_out(name, x, out)
         raise AxisError(f"{name}: no axis is named, but the last one changes its length")
 
-    if x.dtype == np.float16:  # NumPy scales in float16, and its real results overflow
+    if x.dtype == np.float16:  # NumPy scales in float16, whose results overflow.
         x = x.astype(np.float32)
     transform = partial(by_name(f"fft.{name}"), norm=norm, **options)
     if x.size:
         return write_out(name, compute(name, (("x", x),), host=True, library=transform), out)
-    # Nothing to read on a device, and a library may have another shape and dtype; NumPy's irfft of
-    # no points reads beside them.
+    # A device has nothing to read, and a library may return another shape and dtype. NumPy's irfft
+    # of no points reads memory next to them.
     try:
         found = np.zeros_like(transform(np, np.empty(x.shape, x.dtype)))
     except ValueError as error:
@@ -275,7 +275,7 @@ def _over_axes(row: _Row, usual: tuple[int, ...] | None, which: str) -> _OverAxe
 def _describe(function: Any, row: _Row, *parameters: str) -> None:
     """Give a transform its name and its docstring."""
     function.__name__ = function.__qualname__ = row.name
-    function.__code__ = function.__code__.replace(co_name=row.name)  # by which logs name it
+    function.__code__ = function.__code__.replace(co_name=row.name)  # the name in logs
     function.__doc__ = _TEMPLATE.format(
         parameters="\n".join(parameters),
         refused="" if row.takes_complex else "``x`` is complex, or ",

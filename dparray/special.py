@@ -256,7 +256,7 @@ _ROWS = {
     "y1": _Row("bessel", "x", "the Bessel function Y of order 1", "[1.0, 2.0]"),
 }
 
-#: Two functions that :func:`zeta` is made of.
+#: The two functions from which :func:`zeta` is composed.
 _PARTS = {
     "zeta": _Row("zeta", "x q", "Hurwitz's zeta function", "[2.0], 1.0"),
     "riemann_zeta": _Row("zeta", "x", "Riemann's zeta function", "[2.0]"),
@@ -369,8 +369,8 @@ _TEMPLATE = """Return {summary}, element-wise.
     """
 
 
-# The parts of sqrt(1/2), of which the first has half of the digits, so that its product with half
-# of a number's digits is exact; and the number that splits.
+# The two parts of sqrt(1/2). The first has half of the digits, so its product with half of a
+# number's digits is exact. The last constant splits numbers in two.
 _ROOT_PARTS = {
     np.float32: "{t}g = {T}(0.70703125)\n{t}h = {T}(7.55311865475244e-05)\n{t}c = {T}(4097)\n",
     np.float64: (
@@ -380,8 +380,8 @@ _ROOT_PARTS = {
     ),
 }
 
-# `r`, the normal distribution's tail beyond abs(x). `erfc` magnifies the rounding of the product by
-# the root, which is corrected to first order.
+# `r` is the tail of the normal distribution beyond abs(x). `erfc` magnifies the rounding error of
+# the product by the root, which is corrected to first order.
 _TAIL = (
     "{root}"
     "{t}x = {T}(40) if abs({0}) >= {T}(40) else abs({0})\n"
@@ -402,7 +402,7 @@ _EXPRESSIONS = {
     "log_expit": "({0} if {0} < 0 else {T}(0)) - math.log1p(math.exp(-abs({0})))",
     "softplus": "({0} if {0} > 0 else {T}(0)) + math.log1p(math.exp(-abs({0})))",
     "ndtr": _TAIL + "{t}r if {0} < 0 else {T}(1) - {t}r",
-    # By the tail as long as that is not 0, then by the asymptotic series.
+    # The tail is used while it is not 0, then the asymptotic series.
     "log_ndtr": (
         _TAIL + "{t}w = {T}(1) / ({0} * {0})\n"
         "{t}s = {T}(1) - {T}(7) * {t}w * ({T}(1) - {T}(9) * {t}w * ({T}(1) - {T}(11) * {t}w))\n"
@@ -415,8 +415,8 @@ _EXPRESSIONS = {
     "xlogy": "{0} * {1} if {1} != {1} else {T}(0) if {0} == 0 else {0} * math.log({1})",
     "xlog1py": "{0} * {1} if {1} != {1} else {T}(0) if {0} == 0 else {0} * math.log1p({1})",
 }
-#: The functions that Python has, too. A call takes as long as this many additions of NumPy's, which
-#: is less than a launch for a few hundred elements.
+#: Functions that Python has, too. A call costs as much as this many additions of NumPy, which for a
+#: few hundred elements is less than a launch.
 _IN_PYTHON: dict[str, Callable[[float], float]] = {"erf": math.erf, "erfc": math.erfc}
 _COST_IN_PYTHON = 300
 _COST = 16
@@ -452,7 +452,7 @@ def _operation(meaning: SpecialFunction, dtype: Any) -> Op:
 
 
 def _computed_in(name: str, values: Sequence[Any], arrays: Sequence[ndarray]) -> np.dtype[Any]:
-    """Return the dtype of the result, as SciPy's loops have it."""
+    """Return the dtype of the result, the same as that of SciPy's loops."""
     own = [array.dtype for array in arrays]
     own += [value.dtype for value in values if isinstance(value, np.generic)]
     weak = [v for v in values if isinstance(v, bool | int | float | complex)]
@@ -507,8 +507,8 @@ def _apply(
 
 
 def _of_each(function: Callable[[float], float], x: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return a Python function of each element: ``np.frompyfunc`` takes half as long again."""
-    made = np.empty_like(x, dtype)  # in the order of the axes of x
+    """Return a function that applies a Python function to each element, faster than NumPy's."""
+    made = np.empty_like(x, dtype)  # in the memory order of x
     made[...] = np.fromiter(map(function, x.ravel().tolist()), dtype, x.size).reshape(x.shape)
     return made
 
@@ -517,7 +517,7 @@ def _documentation(name: str, row: _Row, meaning: SpecialFunction) -> str:
     first, rest = row.sample.partition("]")[::2]
     return _TEMPLATE.format(
         summary=row.summary,
-        # As it stands in the file: from 3.13 on, Python keeps docstrings without their indentation.
+        # Indented as in the file: since Python 3.13, docstrings are stored without indentation.
         source=textwrap.indent(inspect.cleandoc(meaning.source), "    ").strip(),
         parameters=", ".join(row.parameters.split()),
         name=name,
@@ -705,7 +705,7 @@ def logsumexp(
     size = apply(OPS["abs"], total) if return_sign else total
     found = apply(OPS["add"], apply(OPS["log"], size), kept)
     if not keepdims:
-        found, sign = (_sum(value, axis=axis) for value in (found, sign))  # of one element each
+        found, sign = (_sum(value, axis=axis) for value in (found, sign))  # with one element each
     return (found, sign) if return_sign else found
 
 

@@ -64,7 +64,7 @@ def identity(op: str, dtype: type) -> Any:
 def combine_runs(
     operation: str, a: Any, a_start: Any, b: Any, b_start: Any, out: Any, start: Any, count: Any
 ) -> None:
-    """Combine the elements of two runs with each other.
+    """Combine the elements of two runs, pair by pair.
 
     Args:
         operation: the name of one of :data:`OPERATIONS`, a constant.

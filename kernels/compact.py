@@ -34,7 +34,7 @@ __all__ = [
 
 @functools.cache
 def make_claim(chain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a device function that takes the next tile of a mask.
+    """Make a device function that claims the next tile of a mask.
 
     It returns where the tile starts, how many elements it has, and how many are selected before it
     and in it. ``chain`` is the result of ``make_chain`` for addition, as a device function.

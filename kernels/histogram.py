@@ -24,7 +24,7 @@ __all__ = [
 
 @functools.cache
 def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
-    """Return a device function that finds the bin of a value, -1 if it is in none.
+    """Make a device function that finds the bin of a value, -1 if it is in none.
 
     The bin is computed from the distance. A value next to an edge is compared with it, as in NumPy,
     so that the stored value of the edge decides the side. The last bin includes its right edge; NaN
@@ -52,7 +52,7 @@ def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
 
 
 def bin_of_integer(value: Any, edges: Any, bins: Any, scale: Any, margin: Any) -> Any:
-    """Return the bin of a small integer, which is the integer; also a device function."""
+    """Return a small integer as its own bin; also a device function."""
     return int64(value) if value >= 0 and value < bins else int64(-1)
 
 

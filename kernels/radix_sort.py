@@ -41,14 +41,15 @@ def _digit_of(kind: str, bits: int, descending: bool) -> Callable[[Any, Any], An
         size = pattern & (sign - uint64(1))
         ordered = every - pattern if pattern >= sign and size != uint64(0) else size | sign
         digit = ((ordered >> shift) & digit_mask) ^ flipped
-        return digit_mask if size > infinity else digit  # NaN: the last in every digit
+        # NaN has the largest digit, so it is sorted last.
+        return digit_mask if size > infinity else digit
 
     return {"u": digit_of_unsigned, "i": digit_of_signed, "f": digit_of_real}[kind]
 
 
 @functools.cache
 def make_digit_of(kind: str, bits: int, descending: bool) -> Callable[[Any, Any], Any]:
-    """Return the device function that the kernels below take as ``digit_of``, as plain Python.
+    """Make the device function ``digit_of`` of the kernels below, as plain Python.
 
     Args:
         kind: ``"u"``, ``"i"`` or ``"f"``: the type of the keys.
@@ -88,7 +89,7 @@ def make_digit_count_kernel(digit_of: Callable[[Any, Any], Any]) -> Callable[...
 
 @functools.cache
 def make_digit_place_kernel() -> Callable[..., None]:
-    """Turn counts into offsets: where the elements of each digit and chunk begin.
+    """Turn counts into offsets: the start of each digit's elements from each chunk.
 
     Launch over ``Range(1)``: the matrix is small and the sum is sequential.
 

@@ -111,7 +111,7 @@ def make_segmented_reduce_kernel(
 
 @functools.cache
 def make_carry_kernel(op: Operation, dtype: type) -> Callable[..., None]:
-    """Combine the carries with the segments they belong to.
+    """Add the carries to the segments to which they belong.
 
     Launch over ``Range(1)``.
 
@@ -291,7 +291,7 @@ def make_segments_by_sub_groups_kernel(
 def make_carry_by_sub_groups_kernel(
     op: Operation, reduce_lanes: Callable[..., Any], dtype: type
 ) -> Callable[..., None]:
-    """Combine the carries with the segments they belong to; those of a segment are neighbors.
+    """Add the carries to their segments; the carries of one segment are adjacent.
 
     Launch over ``NdRange(groups * local, local)`` with at least as many sub-groups as carries.
 

@@ -84,7 +84,7 @@ def make_log_poisson(dtype: type) -> Callable[..., Any]:
     def log_poisson(k: Any, mean: Any, log_mean: Any) -> Any:
         x = k + one
         product = one
-        over = half  # by how much x - 1/2 exceeds k
+        over = half  # the excess of x - 1/2 over k
         while x < eight:
             product *= x
             x += one
@@ -95,7 +95,7 @@ def make_log_poisson(dtype: type) -> Callable[..., Any]:
         more = x - mean
         joined = more - (x - half) * math.log1p(more / mean) - over * log_mean - constant - tail
         found = joined + (math.log(product) if product > one else zero)
-        return found if mean > zero else zero  # the only possible k is 0
+        return found if mean > zero else zero  # 0 is the only possible k.
 
     return log_poisson
 

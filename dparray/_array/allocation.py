@@ -17,7 +17,7 @@ from dparray.device import default_device, queue_of
 from dparray.memory import blocks, copies
 
 _PLAIN = frozenset("?bhilBHILfdFD")
-#: dtypes by dtype, by the classes of NumPy and Python numbers, and by name.
+#: NumPy dtypes, keyed by dtype, by the classes of NumPy and Python scalars, and by name.
 USUAL_DTYPES: dict[Any, np.dtype[Any]] = {
     None: np.dtype(np.float64),
     **{np.dtype(char): np.dtype(char) for char in _PLAIN},
@@ -43,7 +43,7 @@ def order_by_columns(x: ndarray) -> tuple[int, ...] | None:
 
 
 def axes_like(like: ndarray, ndim: int, order: str) -> tuple[int, ...] | None:
-    """Return the axis order of a new array like another one, whatever its own shape."""
+    """Return the axis order of a new array that takes over the order of another one."""
     if like.ndim == ndim:
         return _layout.order_like(like.shape, like.strides, like.itemsize, order)
     is_by_columns = order == "A" and order_by_columns(like) is not None
@@ -85,7 +85,7 @@ def from_host(values: np.ndarray, queue: Queue, usm_type: str, dtype: Any = None
     target = check_dtype(_dtypes.as_dtype(values.dtype if dtype is None else dtype), queue)
     if values.dtype.kind not in "biufc":
         _dtypes.as_dtype(values.dtype)
-    # The host computes with no bfloat16, which NumPy promotes by other rules.
+    # The host must not compute with bfloat16, because NumPy promotes it by other rules.
     is_small = is_made_by_host(values.size, queue, check_usm_type(usm_type))
     if is_small and not (_dtypes.is_bfloat16_used and _dtypes.is_bfloat16(target)):
         if _hooks.subscribers:

@@ -48,9 +48,6 @@ from dparray.exceptions import ArgumentError
 Binary = Callable[["ndarray", Any], "ndarray"]
 
 
-Unary = Callable[["ndarray"], "ndarray"]
-
-
 def general_operation(op: Op) -> Callable[..., ndarray]:
     """Return an operation of any operands: checked, and pending unless laziness is off."""
 
@@ -65,7 +62,7 @@ def general_operation(op: Op) -> Callable[..., ndarray]:
         return defer(op, (x1, x2), None)
 
     def operate_or_reduce(x1: Any, x2: Any) -> ndarray:
-        """Operate on two; compute x ** 2 as a square, eagerly up to a larger size."""
+        """Apply a binary operation; ``x ** 2`` is a square, eager up to a larger size."""
         if type(x1) is ndarray and type(x2) in (int, float) and x1.dtype.kind in "fc":
             cheaper = op.strength_reduced.get(x2)
             if cheaper is not None:

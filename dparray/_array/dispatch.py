@@ -171,8 +171,8 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
 
 
 def _result_of_host(result: Any, views: list[np.ndarray], queue: Any, usm_type: str) -> ndarray:
-    """Return an array of NumPy's result, which stays where it is until something needs it in USM
-    memory: copying takes as long as many functions.
+    """Return an array for NumPy's result, which is copied to USM memory only when something needs
+    it there: the copy takes as long as many functions.
     """
     values = np.asarray(result)
     is_shared = values.base is not None or any(values is view for view in views)
@@ -254,7 +254,7 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
 def _host_views_to_write(
     arrays: Sequence[ndarray], out: ndarray, details: dict[str, str]
 ) -> list[np.ndarray] | None:
-    """Do the same, with the last array for writing; pending readers of it are computed first."""
+    """Return views as :func:`host_views` does, the last one writable after its pending readers."""
     if not (config.host_tier and traits_of(out.queue).shares_memory):
         return None
     seen = [_seen(x) for x in arrays]

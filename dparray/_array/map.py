@@ -130,7 +130,7 @@ class Map:
     def __del__(self) -> None:
         closer = getattr(self, "_closer", None)
         if closer is not None and not closer.is_done:
-            # The collector runs this anywhere: whatever meets the map next closes it.
+            # The garbage collector may run this anywhere: the next thread that needs it closes it.
             closer.hold.finish = closer
             if sys.is_finalizing():  # a warning needs modules that may be gone
                 return

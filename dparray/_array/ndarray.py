@@ -57,7 +57,7 @@ config_values = vars(config)
 
 
 def _kept(slot: str, make: Callable[[ndarray], Any]) -> Any:
-    """Return a property that is made on first use and kept in a slot."""
+    """Return a property whose value is computed at its first use, and stored in a slot."""
 
     def read(self: ndarray) -> Any:
         try:
@@ -88,7 +88,7 @@ class ndarray(Methods):
         'device'
     """
 
-    # Above NumPy's 0 and below Dask's own 11: Dask contracts by the functions of the higher.
+    # Above NumPy's 0, below Dask's 11: Dask contracts by the class with the highest priority.
     __array_priority__ = 10.0
 
     # Slots that are filled on first use have a property beside them. There is no `__getattr__`:
@@ -123,7 +123,7 @@ class ndarray(Methods):
     #: array, of a large one before it is first indexed (:func:`host_view`), and where the host may
     #: not touch the memory.
     _host_view: np.ndarray | None
-    #: As an argument of kernels, once one has been asked for: see :func:`packed`.
+    #: The array as a kernel argument, after its first use as one (:func:`packed`).
     _packed: PackedArray | None
     _shape: tuple[int, ...]
     _size: int
@@ -131,7 +131,7 @@ class ndarray(Methods):
     queue: Queue
     usm_type: str
 
-    # From other modules, and no methods.
+    # Attributes that other modules set; they are not methods.
     flags: Any
     flat: Any
     _take_advanced: Callable[[Any], ndarray]
@@ -423,10 +423,10 @@ def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
         and config_values.get("host_tier", False)
         and host.COMPUTES_AT_ONCE
         and x._block.memory is not None
-        # NumPy promotes bfloat16 by other rules; the path of each new array has no call for it.
+        # NumPy promotes bfloat16 by other rules; a call for each new array would cost time.
         and x._dtype.char != "E"  # type: ignore[comparison-overlap]
         and host.can_compute(x.queue, x.usm_type)
-        # The fast path writes through the view without a question.
+        # The fast path writes through the view without any check.
         and not is_read_only(x._block)
     ):
         return copies.host_view(Layout(x._block, x._offset, x._shape, x._strides, x._dtype))
@@ -448,7 +448,7 @@ def _locate(x: ndarray) -> None:
         return
     alias = living_alias(x) if seen is None else None
     if alias is not None and alias.view() is x:
-        _give_memory(x)  # it lies in another array's memory, where that is
+        _give_memory(x)  # It is part of another array, which determines its location.
         return
     x._offset = 0
     x._strides = x._node_kept.strides if seen is None else seen.strides
@@ -471,9 +471,9 @@ def _give_memory(x: ndarray) -> None:
             x._host_view, x._block = view, block
 
 
-# A view of a pending array is an expression of its own: that of views of the leaves. The two arrays
-# have the same values until one of them is written, so before anything can write to one, it gets
-# memory, and they share it. One such view: with a second, the memory is worth its cost.
+# A view of a pending array is a separate expression over views of the leaves. The two arrays have
+# the same values until one of them is written. Before the first write, the array gets memory, which
+# both share. Only one such view is kept: a second one makes the memory worth its cost.
 
 
 class _Alias:
@@ -561,7 +561,9 @@ def _with_reduced_axes(node: Node, shape: tuple[int, ...]) -> Node | None:
 
 
 def _registered(node: Node) -> Node:
-    """Return a new expression, registered with its operands; computed if it may not wait."""
+    """Return a new expression, registered with its operands; computed immediately if an operand is
+    in memory that is shared with another library.
+    """
     may_wait = True
     for inner in pending_order([node]):
         for operand in inner.operands:

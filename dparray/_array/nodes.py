@@ -19,10 +19,10 @@ from dparray._graph.reductions import Reduce
 from dparray._placement import Placement
 from dparray.memory import blocks, pool
 
-#: A policy plans expressions that are this many times as large, since it has more choices.
+#: A placement policy gets expressions that are this many times as large, since it has more choices.
 _WIDER = 8
 
-#: Rolled and joined arrays of fewer bytes wait even where memory is limited.
+#: Rolled and joined arrays of fewer bytes stay pending even on devices with a memory limit.
 _LARGE = 1 << 16
 
 
@@ -34,7 +34,7 @@ def array_of_operation(
     placement: Placement,
     keeps_order: bool = True,
 ) -> ndarray:
-    """Return a new array for an operation or a reduction: pending, or computed if it may not wait.
+    """Return a new array for an operation or a reduction: pending, or computed if it must be.
 
     The axes of an element-wise result follow NumPy's order ``"K"``, unless ``keeps_order`` is
     false.
@@ -61,7 +61,7 @@ def _rounded_to_bfloat16(
     placement: Placement,
     keeps_order: bool,
 ) -> ndarray:
-    """Return the same on bfloat16, which only conversions know: in float32, and rounded once."""
+    """Return the result for bfloat16, computed in float32: only conversions support bfloat16."""
     single = _dtypes.float32
     widened = [
         array_of_operation(CONVERT, (each,), (single, single), each.shape, placement)
@@ -105,7 +105,7 @@ def array_of_node(node: Node) -> ndarray:
 
 
 def register(node: Node) -> Node:
-    """Return the node, registered as a reader of its operands; computed if it may not wait."""
+    """Return the node, registered with its operands; computed if it must not stay pending."""
     if _placement.in_force:
         deferred_placement.note(node)
     may_wait = config.lazy
@@ -172,7 +172,7 @@ def assembled_array(
     placement: Placement,
     axes: tuple[int, ...] | None = None,
 ) -> ndarray:
-    """Return a new array of boxes of other arrays: pending, or computed if it may not wait.
+    """Return a new array of boxes of other arrays: pending, or computed if it must not stay so.
 
     ``axes`` is the order of its axes in memory; ``None`` means C order.
     """

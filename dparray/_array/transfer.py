@@ -86,13 +86,13 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
 
 
 def _source_of_copy(x: ndarray) -> Any:
-    """Return the layout of what a pending copy, as ``x[3]`` is, would copy: reading that saves a
-    launch on a GPU. ``None`` for other arrays.
+    """Return the layout that a pending copy, such as ``x[3]``, would copy, because reading it saves
+    a launch on a GPU; ``None`` for other arrays.
     """
     if has_memory(x) or traits_of(x.queue).shares_memory:
         return None
     node = x._node
-    operands = node.operands  # Another thread may compute the node, which then has none.
+    operands = node.operands  # If another thread has computed the node, it has no operands.
     if node.op is not CONVERT or len(operands) != 1 or not isinstance(operands[0], Node):
         return None
     layout = operands[0].layout
@@ -171,7 +171,7 @@ def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> np.ndarray:
 
 
 def _array_interface(self: ndarray) -> dict[str, Any]:
-    """Return the values for libraries that only look for NumPy's interface; where they may copy."""
+    """Return the values for libraries that only support NumPy's interface, if that is allowed."""
     if config.host_operands == "error":
         raise AttributeError(
             "a dparray array has no __array_interface__, because its memory may be the device's "
@@ -181,7 +181,7 @@ def _array_interface(self: ndarray) -> dict[str, Any]:
         raise AttributeError(f"the array interface has no code for {self.dtype.name}")
     warn_of_host_copy(f"an array of {self.nbytes} bytes is copied to the host: dp.asnumpy(x)")
     values = self.asnumpy()
-    # The buffer is kept alive by who takes it; an address would not be.
+    # The consumer keeps a buffer object alive, but not the owner of an address.
     return values.__array_interface__ | {"data": values.data, "strides": values.strides}
 
 
@@ -192,7 +192,7 @@ ndarray.__array_interface__ = property(  # type: ignore[attr-defined]
 
 @as_method
 def __dir__(self: ndarray) -> list[str]:
-    hidden = {"mT"} if len(self.shape) < 2 else set()  # which has no meaning there
+    hidden = {"mT"} if len(self.shape) < 2 else set()  # undefined for vectors and scalars
     driver = traits_of(self.queue).driver
     if driver != "cuda":
         hidden.add("__cuda_array_interface__")
@@ -209,7 +209,7 @@ _OF_SYCL = {
 
 
 def _is_offered(name: str) -> bool:
-    """Return whether an attribute is public, and not only the reason why it is missing."""
+    """Return whether an attribute is usable; some exist only to explain why they are missing."""
     if name == "__array_interface__":
         return config.host_operands != "error"
     if name.startswith("_") and not name.startswith("__"):
@@ -263,7 +263,7 @@ def __iter__(self: ndarray) -> Iterator[ndarray]:
     if not _has_warned and len(shape) == 1 and shape[0] >= _MIN_WARNED_ELEMENTS:
         _warn_of_iteration(shape[0])
     if not has_memory(self) or len(shape) > 1:
-        materialize(self)  # one part after another: all of them are wanted, and rows share it
+        materialize(self)  # all of it, since all elements are read
     return map(self.__getitem__, range(shape[0]))
 
 

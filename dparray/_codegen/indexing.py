@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from dparray._layout import Layout, broadcast_strides, is_contiguous, order_of_axes
 
-MAX_NARROW = 1 << 31  # the elements that indices of 32 bits with a sign can count
+MAX_NARROW = 1 << 31  # the largest number of elements that signed 32-bit indices can count
 
 
 def element_strides(layouts: Sequence[Layout], shape: tuple[int, ...]) -> list[list[int]]:

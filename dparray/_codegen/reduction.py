@@ -325,7 +325,7 @@ def _may_be_staged(layout: Layout) -> bool:
     return layout.block.memory is not None and is_number
 
 
-#: From this many elements per work-item on, floats are summed in blocks.
+#: Floats are summed in blocks if a work-item reduces at least this many elements.
 MIN_IN_BLOCKS = 4 * MAX_UNSETTLED
 
 

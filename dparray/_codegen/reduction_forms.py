@@ -38,7 +38,7 @@ MIN_GROUPS_A_UNIT = 4
 MIN_CHUNKED = 1 << 21
 # Fewer elements in short rows are not worth the second launch, which merges the blocks' results.
 MIN_IN_SHORT_ROWS = 1 << 19
-# Kernels with several loops gain nothing from more than this.
+# More vectors than this gain nothing in kernels with several loops.
 MIN_VECTORS = 4
 # Reduced lengths up to the first are unrolled. Up to the second, one work-item reduces them all,
 # unless they are on the inner axes and give each lane of a group this many (measured: sums of rows
@@ -51,7 +51,7 @@ MIN_TRIPS = 4
 MAX_IN_ROW = 1024
 # Up to this many elements, several loops traverse data in a cache.
 CACHED_ELEMENTS = 1 << 19
-# So few elements are reduced without a second launch, although work-items then run in sequence.
+# Up to this many elements, no second launch is used, although the work-items then run in sequence.
 ALONE = 2048
 # More chunks are merged by another kernel, which has more than one group per output.
 MAX_MERGED = 1024

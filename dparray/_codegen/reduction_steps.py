@@ -133,7 +133,7 @@ def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: boo
 
 
 def worth_staging(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> set[int]:
-    """Return the numbers of the arrays that more than one loop reads, which a GPU kernel keeps."""
+    """Return the numbers of the arrays that several loops read, for a GPU's local memory."""
     before = loops_before(steps)
     loops: dict[str, set[int]] = {}
     last = max(before[at] for at, step in enumerate(steps) if is_reduction(step))

@@ -408,7 +408,7 @@ class Text:
         is_first: bool = False,
         is_left: bool = False,
     ) -> None:
-        """Fold and store element ``j``, number ``n`` of its accumulators, or alone.
+        """Emit the fold of element ``j`` into its accumulators, and the stores of its values.
 
         With ``is_left``, only if the variable of that name is true.
         """
@@ -653,7 +653,7 @@ class Text:
             self._add(line.format(**words), indent=indent)
 
     def _merge_lanes(self, folded: Sequence[int]) -> None:
-        """Give all work-items of the group the group's accumulators."""
+        """Merge the accumulators of a group, and give the result to all of its work-items."""
         place, many, indent = "lane", str(self.structure.lanes), "    "
         if self.structure.merges_in_sub_groups:
             self._add("sub_group = item.get_sub_group()")
@@ -678,7 +678,7 @@ class Text:
         self._settle(folded, "", "    ")
 
     def _merge_sub_group(self, folded: Sequence[int]) -> None:
-        """Give all work-items of the sub-group its accumulators.
+        """Merge the accumulators of a sub-group, and give the result to all of its work-items.
 
         Each lane merges with the lane whose number differs in one bit, bit after bit. Merging in
         two orders may round differently, so all lanes take the result of the first lane.

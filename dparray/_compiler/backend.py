@@ -47,8 +47,8 @@ class Backend:
         self.constant_type = ConstantType
         self.local_space = LOCAL
         self.item_types: dict[str, Any] = {"item": ItemType, "nditem": NdItemType}
-        #: Set while a kernel is typed for the simulator: returns the dispatcher of a device
-        #: function.
+        #: While a kernel is typed for the simulator: a function that returns the dispatcher of a
+        #: device function.
         self.dispatcher_for_typing: Callable[[DeviceFunction], Any] | None = None
         target.prepare(install)
         # A device function represents its dispatcher wherever a kernel names it.

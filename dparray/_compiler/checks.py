@@ -438,12 +438,12 @@ class _Checker(ast.NodeTransformer):
 
 
 def _is_constant(node: ast.expr) -> bool:
-    """Return whether it is a literal number, which the compiler checks."""
+    """Return whether an expression is a literal number, which the compiler checks."""
     return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def _asks_for_dimension(call: ast.Call) -> bool:
-    """Return whether it may be an item or group method with a dimension known only at run time."""
+    """Return whether a call may be an item or group method with a dimension known at run time."""
     given = [*call.args, *(one.value for one in call.keywords if one.arg == "dim")]
     return (
         isinstance(call.func, ast.Attribute)
@@ -454,7 +454,7 @@ def _asks_for_dimension(call: ast.Call) -> bool:
 
 
 def _is_element(node: ast.Subscript) -> bool:
-    """Return whether it may be an element of an array: not a slice, a field, or part of a shape."""
+    """Return whether an expression may be an element of an array, not a slice, field or shape."""
     # Constant indices of a shape are checked at compile time.
     is_shape = isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "strides")
     if is_shape and _is_constant(node.slice):

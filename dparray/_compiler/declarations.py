@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-#: A line that declares a function: its result, its name with or without quotes, its parameters.
+#: A line that declares a function: result type, name with or without quotes, parameters.
 DECLARED = re.compile(
     r"^declare (?:spir_func )?([^@\n]*?)@(?:\"([^\"]+)\"|([-\w.$]+))\(([^\n]*)\n", re.MULTILINE
 )

@@ -1,4 +1,4 @@
-"""A process in which LLVM writes modules, for the back ends of targets.
+"""Run LLVM in a process of its own, for the back ends of targets.
 
 LLVM ends a process for instructions that it cannot select, and its options are a process's. State:
 a process for each back end, started at the first use; it ends with this process. A fork of this
@@ -51,7 +51,7 @@ class HelperProcess:
         answer: Struct,
         ends_for_a_module: bool = False,
     ) -> None:
-        """Describe a process that is not started yet.
+        """Describe a process, which :meth:`start` starts.
 
         Args:
             writes: what it writes, for messages.
@@ -70,7 +70,8 @@ class HelperProcess:
         _hooks.at_fork(after_in_child=self._forget)
 
     def start(self) -> None:
-        """Start the process unless it runs: it loads LLVM while this process does other work.
+        """Start the process unless it runs, so that it loads LLVM while this process does other
+        work.
 
         Raises:
             KernelError: it does not start.
@@ -172,7 +173,7 @@ class HelperProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def _drop(self, process: subprocess.Popen[bytes]) -> str:
-        """Wait for the end of a process that ends or was killed; return what LLVM complained of."""
+        """Wait for a process that is ending or was killed; return its error output."""
         self.process = None
         _close_pipes(process)
         if not self._ends_for_a_module:
@@ -191,7 +192,7 @@ class HelperProcess:
             self._errors = None
 
     def _forget(self) -> None:
-        """Forget the parent's process in a fork."""
+        """Forget the parent's helper process, in a forked child."""
         self._lock = threading.Lock()
         process, self.process = self.process, None
         if process is not None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Return an interrupt inside the block is raised at its end; processes started in it get none.
+    """Defer an interrupt inside the block to its end; processes started in the block receive none.
 
     Only the main thread receives interrupts. In other threads, and if the program handles the
     signal outside Python, this does nothing.

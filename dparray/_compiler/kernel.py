@@ -121,14 +121,12 @@ class Kernel:
         built = self._built.get(key)
         if built is None:
             assert traits_of(queue).target == self.target, "a kernel for another driver"
-            # One forever, though several threads build: what is ready to launch has its address.
+            # One build, even if several threads build: ready launches store its address.
             built = self._built.setdefault(key, self._build(queue))
         return built
 
     def check_device(self, traits: Traits) -> None:
-        """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not support
-        it.
-        """
+        """Raise ``UnsupportedDeviceError`` if the kernel needs float64 and a device lacks it."""
         self._module_for(traits)
 
     def _module_for(self, traits: Traits) -> bytes:

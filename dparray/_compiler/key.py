@@ -448,7 +448,7 @@ class Describer:
         options = value.targetoptions if is_dispatcher else value.options
         plain = {k: repr(v) for k, v in options.items() if isinstance(v, bool | int | str | None)}
         if is_dispatcher and value.overloads and not hasattr(value, "_dparray_key"):
-            # Compiled earlier, perhaps with other values than it refers to now.
+            # Compiled earlier, perhaps with other values of the names than now.
             raise UnkeyedError(f"{value.py_func.__name__} was compiled before")
         described = ("compiled", self.function(value.py_func), sorted(plain.items()))
         if is_dispatcher:
@@ -484,7 +484,7 @@ def _name_of(named: Any) -> str:
 
 
 def _references(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Return globals and captured names in the code, each with its chain of attributes."""
+    """Return the globals and captured names of the code, each with its chain of attributes."""
     name: str | None = None
     attributes: list[str] = []
     local = set(code.co_varnames) | set(code.co_cellvars)

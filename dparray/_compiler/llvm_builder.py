@@ -61,7 +61,7 @@ class Writer:
         return f"{prefix}{self._count}"
 
     def emit(self, instruction: str) -> str:
-        """Write an instruction; the name of its result."""
+        """Write an instruction, and return the name of its result."""
         name = f"%{self.label()}"
         self.lines.append(f"  {name} = {instruction}")
         return name
@@ -73,7 +73,7 @@ class Writer:
         self.lines.append(f"  {instruction}")
 
     def begin(self, label: str) -> None:
-        """Begin a block."""
+        """Begin a block of instructions."""
         self.lines.append(f"{label}:")
         self.block = label
 
@@ -106,7 +106,7 @@ class Writer:
         self.do(f"store {in_memory(array.kind)} {text}, {POINTER.format(array.space)} {pointer}")
 
     def shift(self, operation: type, first: Value, second: Value) -> Value:
-        """Write a shift; one by 64 bits or more, or by a negative number, loses all bits."""
+        """Write a shift; a shift by at least 64 bits, or by a negative number, gives 0."""
         kind = UINT64 if first.kind.kind == "u" else INT64
         value = self.to(first, kind).text
         amount = self.to(second, UINT64 if second.kind.kind == "u" else INT64).text
@@ -120,7 +120,7 @@ class Writer:
         return self.value(f"select i1 {fits}, i64 {shifted}, i64 0", kind)
 
     def unsigned_quotient(self, a: Value, b: Value, index: int) -> Value:
-        """Return the quotient or the remainder; 0 of a division by 0."""
+        """Return the quotient or the remainder, which are 0 for a division by 0."""
         name = ("udiv", "urem")[index]
         if b.text != "0" and b.text.isdigit():
             return self.value(f"{name} i64 {a.text}, {b.text}", UINT64)
@@ -134,7 +134,7 @@ class Writer:
         return self.value(f"phi i64 [ {found}, %{divides} ], [ 0, %{before} ]", UINT64)
 
     def floored(self, a: Value, b: Value, index: int) -> Value:
-        """Return the floored quotient or the remainder of signed integers; 0 of a division by 0."""
+        """Return the floored quotient or remainder of signed integers; 0 for a division by 0."""
         by_zero = self.emit(f"icmp eq i64 {b.text}, 0")
         by_minus_one = self.emit(f"icmp eq i64 {b.text}, -1")
         is_special = self.emit(f"or i1 {by_zero}, {by_minus_one}")
@@ -165,7 +165,7 @@ class Writer:
         return self.value(f"{name} {kind.llvm} {a.text}, {b.text}", BOOL)
 
     def compared_mixed(self, order: str, first: Value, second: Value) -> Value:
-        """Return a uint64 beside a signed integer: negative ones are below all others."""
+        """Compare a uint64 with a signed integer: negative integers are less than every uint64."""
         is_first = first.kind.kind == "i"
         signed = self.to(first if is_first else second, INT64)
         is_negative = self.emit(f"icmp slt i64 {signed.text}, 0")
@@ -202,7 +202,7 @@ class Writer:
             else:
                 name = "sitofp" if own.kind == "i" else "uitofp"
         elif own.kind == "f" and (kind.kind == "u" or kind.bits < 32):
-            # LLVM leaves open what does not fit, negative numbers too; they wrap, as on the host.
+            # LLVM does not define conversions of numbers that do not fit; here they wrap around.
             through = INT64 if kind.bits >= 32 else INT32
             wide = self.value(f"fptosi {own.llvm} {value.text} to {through.llvm}", through)
             if kind.bits < 64:
@@ -223,7 +223,7 @@ class Writer:
         return self.value(f"{name} {own.llvm} {value.text} to {kind.llvm}", kind)
 
     def fetch_add(self, reference: Reference, value: Value) -> Value:
-        """Add to an element of 32-bit integers; its value before."""
+        """Add to an element of 32-bit integers, and return its previous value."""
         kind = reference.kind
         assert kind == INT32
         pointer = f"PU3AS{reference.space}i"

@@ -17,7 +17,7 @@ from dparray._compiler.target import registry, typing_registry
 
 _FLOATS = (types.float32, types.float64)
 _WIDE = (types.int64, types.uint64)
-# Functions of one number by OpenCL's names; integers are computed in float64.
+# Functions of one number, with OpenCL's names; integers are converted to float64.
 _UNARY_NAMES = (
     "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs lgamma log log10 "
     "log1p log2 sin sinh sqrt tan tanh degrees radians"
@@ -34,7 +34,7 @@ def _register(function: Any, cases: list[Any]) -> None:
 
 
 def _lower(function: Any, name: str, result: Any, arguments: tuple[Any, ...], kind: Any) -> None:
-    """Lower a function to OpenCL's of numbers of one kind, which its arguments are converted to."""
+    """Lower a function of ``math`` to OpenCL's for one kind of number, with converted arguments."""
 
     @registry.lower(function, *arguments)
     def lower(context: Any, builder: Any, actual: Any, values: Any) -> Any:
@@ -49,7 +49,7 @@ def _lower(function: Any, name: str, result: Any, arguments: tuple[Any, ...], ki
 
 def _register_functions() -> None:
     for name, theirs in UNARY.items():
-        function = getattr(math, name, None)  # math.exp2 and math.cbrt are of Python 3.11
+        function = getattr(math, name, None)  # only in Python 3.11 and later
         if function is None:
             continue
         _register(

@@ -1,4 +1,4 @@
-"""Names and numbers of SPIR-V and OpenCL that kernels' modules have, as plain data."""
+"""Names and numbers of SPIR-V and OpenCL in kernel modules, as plain data."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from enum import IntEnum
 
 from dparray.kernel_api import MemoryOrder, MemoryScope
 
-# The functions that give the numbers of work-items.
+# The functions that return ids and sizes of work-items.
 GLOBAL_ID = "get_global_id"
 GLOBAL_SIZE = "get_global_size"
 LOCAL_ID = "get_local_id"
 LOCAL_SIZE = "get_local_size"
 GROUP_ID = "get_group_id"
 GROUP_COUNT = "get_num_groups"
-# Of sub-groups, which have one dimension.
+# The functions of sub-groups, which have one dimension.
 SUB_GROUP_LOCAL_ID = "get_sub_group_local_id"
 SUB_GROUP_SIZE = "get_sub_group_size"
 SUB_GROUP_MAX_SIZE = "get_max_sub_group_size"
@@ -23,7 +23,7 @@ SUB_GROUP_COUNT = "get_num_sub_groups"
 
 
 class Scope(IntEnum):
-    """Which work-items an instruction concerns."""
+    """The work-items to which an instruction applies."""
 
     CROSS_DEVICE = 0
     DEVICE = 1
@@ -42,7 +42,7 @@ _SCOPES = {
     MemoryScope.DEVICE: Scope.DEVICE,
     MemoryScope.SYSTEM: Scope.CROSS_DEVICE,
 }
-# Bits of memory semantics: how reads and writes are ordered, and those of which memory.
+# Bits of memory semantics: the order of reads and writes, and the memory that is ordered.
 _ORDERS = {
     MemoryOrder.RELAXED: 0x0,
     MemoryOrder.CONSUME_UNSUPPORTED: 0x0,
@@ -51,7 +51,7 @@ _ORDERS = {
     MemoryOrder.ACQ_REL: 0x8,
     MemoryOrder.SEQ_CST: 0x10,
 }
-_ALL_MEMORY = 0x80 | 0x100 | 0x200  # of the sub-group, the work-group and the device
+_ALL_MEMORY = 0x80 | 0x100 | 0x200  # memory of the sub-group, the work-group and the device
 
 
 def scope(memory_scope: int) -> int:
@@ -60,7 +60,7 @@ def scope(memory_scope: int) -> int:
 
 
 def semantics(memory_order: int) -> int:
-    """Return the number of a ``MemoryOrder``; as in SYCL, it is about all memory."""
+    """Return the number of a ``MemoryOrder``, which applies to all memory, as in SYCL."""
     return _ORDERS[MemoryOrder(memory_order)] | _ALL_MEMORY
 
 
@@ -70,7 +70,5 @@ def mangled(name: str, codes: str) -> str:
 
 
 def entry_name(kernel: str) -> str:
-    """Return the entry point of a kernel: no name that OpenCL has, and the same in every
-    process.
-    """
+    """Return a kernel's entry point: no name of OpenCL, and the same in every process."""
     return "kernel_" + re.sub(r"\W", "_", kernel, flags=re.ASCII)

@@ -1,4 +1,4 @@
-"""Numbers in LLVM's text: their types, as Numba and NumPy have them, and how they are written."""
+"""Numbers in LLVM's text: their types, as in Numba and NumPy, and their spelling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Kind(NamedTuple):
-    """A type of numbers: ``"b"``, ``"i"``, ``"u"`` or ``"f"``, its bits, its name in LLVM."""
+    """A type of numbers: kind (``"b"``, ``"i"``, ``"u"`` or ``"f"``), bits, name in LLVM."""
 
     kind: str
     bits: int
@@ -17,7 +17,7 @@ class Kind(NamedTuple):
 
     @property
     def code(self) -> str:
-        """How the names of OpenCL's functions say it."""
+        """The code of the type in the names of OpenCL's functions."""
         return {32: "f", 64: "d"}[self.bits]
 
     @property
@@ -55,7 +55,7 @@ class Value(NamedTuple):
 
 
 def constant(number: float, kind: Kind) -> str:
-    """Return a number as LLVM writes it."""
+    """Return the spelling of a number in LLVM."""
     if kind.kind == "f":
         rounded = float(np.float32(number)) if kind.bits == 32 else float(number)
         return "0x" + struct.pack(">d", rounded).hex().upper()
@@ -67,7 +67,7 @@ def constant(number: float, kind: Kind) -> str:
 
 
 def written(number: float) -> Value:
-    """Return a number that is written in the text."""
+    """Return the value of a literal."""
     if isinstance(number, bool):
         return Value(constant(number, BOOL), BOOL)
     kind = INT64 if isinstance(number, int) else DOUBLE
@@ -75,12 +75,12 @@ def written(number: float) -> Value:
 
 
 def is_weak(value: Value) -> bool:
-    """Return whether it is a written integer that can be a uint64."""
+    """Return whether a value is an integer literal that fits uint64."""
     return isinstance(value.written, int) and value.written >= 0
 
 
 def common(first: Value, second: Value) -> Kind:
-    """Return the type in which two numbers are computed with."""
+    """Return the type in which two numbers are combined."""
     a, b = first.kind, second.kind
     if "f" in (a.kind, b.kind):
         is_single = all(each.kind == "f" and each.bits == 32 for each in (a, b))
@@ -94,7 +94,7 @@ def in_memory(kind: Kind) -> str:
     return "i8" if kind.kind == "b" else kind.llvm
 
 
-#: The functions of ``math`` that OpenCL has by the same names, of one and of two numbers.
+#: The functions of ``math`` that have the same name in OpenCL, for one and for two numbers.
 UNARY = frozenset(
     (
         *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "sin", "sinh"),
@@ -104,7 +104,7 @@ UNARY = frozenset(
 )
 BINARY = frozenset(("atan2", "copysign", "fmod", "hypot", "nextafter", "pow"))
 
-# The power of two integers modulo 2**64, as `_codegen.intrinsics` has it.
+# The power of two integers modulo 2**64, the same as in `_codegen.intrinsics`.
 INTEGER_POWER = """
 define internal i64 @integer_power(i64 %base, i64 %exponent, i1 %is_negative) alwaysinline {
   %is_one = icmp eq i64 %base, 1

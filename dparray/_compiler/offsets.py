@@ -1,4 +1,4 @@
-"""The arguments of a kernel that are offsets of indices, as ``s`` in ``x[item.get_id(0) + s]``.
+"""Find the arguments of a kernel that are offsets, such as ``s`` in ``x[item.get_id(0) + s]``.
 
 An index that may be negative counts from the end of the array, and the check for it keeps drivers
 from loading vectors. The ids of work-items are not negative, so with these arguments the indices
@@ -29,13 +29,13 @@ class FindOffsets(AnalysisPass):
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        """Store the positions of these arguments in the state's metadata."""
+        """Store the positions of the offsets in the state's metadata."""
         state.metadata["offsets"] = _offsets(state) if _may_be_doubled(state) else ()
         return False
 
 
 def _may_be_doubled(state: Any) -> bool:
-    """Return whether the code can be in a kernel twice: without barriers and private arrays."""
+    """Return whether a kernel may contain its code twice: without barriers and private arrays."""
     return isinstance(next(iter(state.args), None), ItemType) and not any(
         isinstance(each, DeviceArray) and each.addrspace == AddressSpace.PRIVATE
         for each in state.typemap.values()
@@ -45,7 +45,7 @@ def _may_be_doubled(state: Any) -> bool:
 def _offsets(state: Any) -> tuple[int, ...]:
     blocks = state.func_ir.blocks.values()
     assigned = [each for block in blocks for each in block.find_insts(ir.Assign)]
-    parts: dict[str, frozenset[int]] = {}  # the arguments in the sum that a variable holds
+    parts: dict[str, frozenset[int]] = {}  # the offsets in the sum that each variable holds
     sums: set[str] = set()
     is_changed = True
     while is_changed:
@@ -74,7 +74,7 @@ def _is_offset(state: Any, statement: Any) -> bool:
 
 
 def _read(state: Any, value: Any) -> tuple[list[str], bool]:
-    """Return the variables that a value is not less than 0 with, and whether it is a sum."""
+    """Return the variables whose signs decide that of a value, and whether the value is a sum."""
     if isinstance(value, ir.Var):
         return [value.name], False
     if not isinstance(value, ir.Expr):
@@ -85,6 +85,6 @@ def _read(state: Any, value: Any) -> tuple[list[str], bool]:
         return [each.name for each in value.list_vars()], False
     if value.op == "call" and getattr(state.typemap[value.func.name], "typing_key", None) is range:
         start, *_, step = value.args if len(value.args) == 3 else (value.args[0], None)
-        is_counted = len(value.args) == 1  # from 0
+        is_counted = len(value.args) == 1  # a range that starts at 0
         return [each.name for each in (start, step) if each and not is_counted], True
     return [], False

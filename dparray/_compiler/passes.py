@@ -13,14 +13,14 @@ from dparray._compiler.spirv.protocol import TRIPLE
 
 @functools.cache
 def data_layout() -> str:
-    """Sizes, alignments and native widths of the target."""
+    """Return the sizes, alignments and native widths of the target."""
     llvm.initialize_all_targets()
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine()
     return str(machine.target_data)
 
 
 def _functions_of_opencl() -> dict[str, str]:
-    """Return OpenCL's names of the C functions that Numba calls."""
+    """Return the C functions that Numba calls, with their OpenCL names."""
     unary = (
         "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor "
         "lgamma log log10 log1p log2 rint round sin sinh sqrt tan tanh tgamma trunc"
@@ -41,11 +41,11 @@ def _functions_of_opencl() -> dict[str, str]:
 
 
 _OPENCL_FUNCTIONS = _functions_of_opencl()
-_ENVIRONMENTS = "_ZN08NumbaEnv"  # begins the names of variables that hold Python objects
+_ENVIRONMENTS = "_ZN08NumbaEnv"  # the prefix of variables that hold Python objects
 
 
 def finished(module: Any, entry: str) -> str:
-    """Return the text of a linked module, not optimized, in which only the entry point is visible.
+    """Return the unoptimized text of a linked module in which only the entry point is visible.
 
     The helper process optimizes it: structures stay values unless they are split (SROA) and their
     parts are followed (InstCombine), and the back end knows no values of structures.

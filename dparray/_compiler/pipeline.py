@@ -98,7 +98,7 @@ for _theirs, _ours in _INSTEAD.items():
 
 
 class _Passes(PassManager):
-    """Passes that do not send events if nobody listens."""
+    """Numba's passes, without the events that Numba sends for each pass."""
 
     def _runPass(self, index: int, pss: Any, internal_state: Any) -> None:
         is_told = event._registered.get("numba:run_pass") or config.DEBUG

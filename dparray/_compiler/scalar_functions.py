@@ -1,5 +1,5 @@
-"""The functions of NumPy, dpnp and dparray that kernels may call, of numbers and small vectors
-and matrices.
+"""The functions of NumPy, dpnp and dparray that kernels may call with numbers, small vectors and
+matrices.
 
 Each stands for a function of the kernel language, and follows its rules of types: ``np.sqrt`` of an
 integer is float64, of a float32 it is float32.
@@ -123,7 +123,7 @@ _FUNCTIONS = _functions()
 
 
 def scalar_function(value: Any) -> Callable[..., Any] | None:
-    """Return the function of the kernel language that a function of arrays stands for, if any."""
+    """Return the kernel-language function that replaces a function of arrays, or ``None``."""
     module = str(getattr(value, "__module__", ""))
     if isinstance(value, np.ufunc):
         return _FUNCTIONS.get(value.__name__)

@@ -1,4 +1,4 @@
-"""The call by which native code shares the parts of a parallel loop out to threads."""
+"""Share the parts of a parallel loop in native code out to threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 SHARE = "__share__"
 #: The names of operators that may be reordered, by the class of the operator.
 REORDERED = {ast.Add: "__plus__", ast.Sub: "__minus__", ast.Mult: "__times__"}
-#: The errors of parts that Numba did not compile, the innermost first.
+#: The errors of parts that Numba could not compile, the innermost first.
 refusals: list[Exception] = []
 _SYMBOL = "dparray_share_parts"
 
@@ -55,7 +55,7 @@ def sharing(address: int) -> dict[str, Any]:
         given = types.int64, types.int64, types.int64, *arguments.types
         try:
             called = part.get_call_type(typing, given, {})
-        except Exception as error:  # Numba's own error only says that this call has no such type
+        except Exception as error:  # Numba reports only that this call has no valid type.
             refusals.append(error)
             raise
 

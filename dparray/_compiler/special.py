@@ -48,12 +48,12 @@ class SpecialFunction:
         self.source = self._make.__doc__ or ""
 
     def of(self, dtype: type) -> DeviceFunction:
-        """Return the device function for ``float32`` or ``float64``."""
+        """Return the device function for ``float32`` or ``float64`` operands."""
         found: DeviceFunction = _functions(self._make, dtype)[self.name]
         return found
 
     def all(self) -> tuple[DeviceFunction, ...]:
-        """Return the device functions it may stand for in a kernel."""
+        """Return all device functions that may replace the public function in a kernel."""
         return self.of(np.float32), self.of(np.float64)
 
 
@@ -65,19 +65,17 @@ def _functions(
 
 
 def precision(dtypes: Sequence[np.dtype[Any]]) -> type:
-    """Return the dtype in which a kernel computes a function of such numbers: float64 for
-    integers.
-    """
+    """Return the dtype in which a kernel computes the function: float64 for integers."""
     floats = [dtype for dtype in dtypes if dtype.kind == "f"]
     is_single = bool(floats) and all(dtype.itemsize <= 4 for dtype in floats)
     return np.float32 if is_single else np.float64
 
 
-#: Public functions that kernels may call.
+#: The public functions that kernels may call.
 PUBLIC: dict[Callable[..., Any], SpecialFunction] = {}
 
 
 def register(function: Callable[..., Any], meaning: SpecialFunction) -> None:
-    """Let kernels call a public function, which is then a device function."""
+    """Let kernels call a public function, which they replace by a device function."""
     PUBLIC[function] = meaning
     function.device_meaning = meaning  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ from dparray._driver.interface import Target
 
 #: The targets of its kernels: all devices of SYCL have one of them.
 TARGETS = (Target("spirv64", INTEL_CPU), Target("spirv64"))
-#: The target of the kernels for NVIDIA GPUs, which have forms of their own.
+#: The target of the kernels for NVIDIA GPUs, which have other forms than those for SYCL devices.
 PTX = Target("ptx", "sm_75")
 #: The location of the file in an installed package.
 FILE = Path(__file__).with_name("kernels.store")
@@ -105,7 +105,7 @@ def _opened(name: str) -> _Store | None:
 
 
 def is_there() -> bool:
-    """Return whether there is a file that matches the source files."""
+    """Return whether a file of bundled kernels matches the source files."""
     return _store() is not None
 
 

@@ -39,7 +39,7 @@ def _site(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 def recording(function: FunctionType, records: list[Inferred]) -> FunctionType:
-    """Return a copy of a function whose types are recorded when it is compiled."""
+    """Return a copy of a function whose variable types are recorded when it is compiled."""
     scope = {**function.__globals__, _RECORDS: records}
     copy = FunctionType(
         function.__code__, scope, function.__name__, function.__defaults__, function.__closure__

@@ -18,7 +18,7 @@ from typing import Any
 
 from dparray._driver.interface import Target
 
-#: The line of a module that states its range, where no item does.
+#: The line of a module that states its range, for kernels without an item.
 DIMENSIONS = "\n; dimensions of the range: {}\n"
 #: The folder of each back end.
 FOLDERS = {"spirv64": "spirv", "ptx": "ptx", "host": "host"}

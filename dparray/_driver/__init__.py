@@ -26,13 +26,13 @@ def module_of(driver: str, name: str) -> Any:
     return import_module(f"dparray._driver.{driver}.{name}")
 
 
-#: The drivers of the package, that of the default device first.
+#: The drivers of the package; the one with the default device comes first.
 NAMES = ("sycl", "cuda", "host")
 
-#: Those with CPUs.
+#: The drivers that have CPU devices.
 _OF_CPUS = ("sycl", "host")
 
-#: Drivers beside those of the package: a test adds its stand-in.
+#: Additional drivers, such as the stand-in of a test.
 others: list[Driver] = []
 
 
@@ -58,7 +58,7 @@ _when_loaded: list[Callable[[Driver], None]] = []
 
 
 def driver_named(name: str) -> Driver | Missing:
-    """Return a driver, which is imported at the first call; or why this installation lacks it."""
+    """Return a driver, imported at the first call, or the reason why it is missing."""
     with _lock:
         found = _found.get(name)
         if found is None:
@@ -74,13 +74,13 @@ def _import(name: str) -> Driver | Missing:
     try:
         absence = prepare.absence()
         return Missing(name, *absence) if absence else cast(Driver, module_of(name, "driver"))
-    except Exception as error:  # Whatever a damaged installation raises.
+    except Exception as error:  # A damaged installation may raise anything.
         reason = f"{prepare.PACKAGE} cannot be imported: {type(error).__name__}: {error}"
         return Missing(name, reason, f"`dparray doctor` checks it; {prepare.INSTALL}", True)
 
 
 def when_loaded(action: Callable[[Driver], None]) -> None:
-    """Call a function with every driver that has been imported, and later ones as they are."""
+    """Call a function with every imported driver, now and whenever another one is imported."""
     with _lock:
         _when_loaded.append(action)
         for driver in loaded():
@@ -88,9 +88,7 @@ def when_loaded(action: Callable[[Driver], None]) -> None:
 
 
 def loaded() -> tuple[Driver, ...]:
-    """Return the drivers that have been imported, and SYCL's if dpctl has: no others can have
-    queues and events.
-    """
+    """Return the imported drivers, and SYCL's if dpctl is imported: others have no queues yet."""
     if "dpctl" in sys.modules:
         driver_named("sycl")
     found = [each for each in _found.values() if not isinstance(each, Missing)]
@@ -110,7 +108,7 @@ def _is_replaced(name: str) -> bool:
 
 
 def each_driver() -> Iterator[Driver]:
-    """Yield the drivers whose devices are listed; each is imported when it is asked for."""
+    """Yield the drivers whose devices are listed, importing each when it is reached."""
     for name in NAMES:
         if _is_replaced(name):
             continue
@@ -149,7 +147,7 @@ def drivers_for(value: object) -> Iterator[Driver]:
         if not isinstance(found, Missing):
             yield found
     if isinstance(value, str):
-        names.append("host")  # It was asked above, or another driver has the processor.
+        names.append("host")  # It was tried above, or another driver has the processor.
     yield from (driver for driver in loaded() if driver.name not in names)
 
 
@@ -167,7 +165,7 @@ def missing() -> tuple[Missing, ...]:
 
 
 class _ByType(dict[type, Driver]):
-    """The drivers by the types of their queues; a type is looked for when it is first met."""
+    """Drivers by queue type; a missing type is looked up at its first use."""
 
     def __missing__(self, kind: type) -> Driver:
         for driver in loaded():
@@ -202,7 +200,7 @@ def traits_of(queue: Queue) -> Traits:
     return read_traits(queue)
 
 
-#: The traits of queues that stand for other devices than their own, such as simulated ones.
+#: The traits of queues that represent other devices than their own, such as simulated ones.
 declared: dict[Queue, Traits] = {}
 
 

@@ -10,7 +10,7 @@ import ctypes
 from math import prod
 from typing import Any
 
-# DPCTLKernelArgType: the scalars in this order, then pointers and local memory.
+# The values of DPCTLKernelArgType: scalars in this order, then pointers and local memory.
 SCALARS: tuple[Any, ...] = (
     ctypes.c_int8,
     ctypes.c_uint8,

@@ -30,7 +30,7 @@ def describe_device(queue: Queue) -> str:
 
 
 def _queue_text(queue: Queue) -> str:
-    """Return ``default queue`` or ``queue #2``, with properties that are not the default."""
+    """Return ``default queue`` or ``queue #2``, with properties other than the defaults."""
     if is_default(queue):
         text = "default queue"
     else:
@@ -50,7 +50,7 @@ def _queue_text(queue: Queue) -> str:
 
 
 def describe_queue(queue: Queue) -> str:
-    """Describe a queue in messages: device, sub-device, which queue.
+    """Describe a queue in messages: its device, its sub-device, its number.
 
     Example:
         >>> dp.device.describe_queue(dp.Device("cpu").queue)

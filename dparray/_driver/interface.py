@@ -1,4 +1,4 @@
-"""Describe what a driver provides, and what the layers above may ask of a device.
+"""Define the interface of drivers, and the device traits that the layers above may use.
 
 A driver is a module with the functions of :class:`Driver`. Its queues, devices, events and memory
 are its own objects, for example ``dpctl.SyclQueue``: the layers above store, compare and hand them
@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-#: Objects of a driver, opaque to the layers above: hashable and comparable.
+#: Objects of a driver, opaque to the layers above; they can be hashed and compared.
 Queue = Any
 DriverDevice = Any
 DriverEvent = Any
@@ -32,7 +32,7 @@ class Target(NamedTuple):
     compiler: str = ""
 
 
-# Equal only if identical, so that a lookup by traits is as cheap as one by an object.
+# Compared by identity, so that a lookup by traits is as cheap as a lookup by any object.
 @dataclass(frozen=True, eq=False)
 class Traits:
     """The properties of a device that the layers above the drivers decide by; read once.
@@ -112,7 +112,7 @@ class PackedRange(NamedTuple):
 
 
 class ModuleRejected(Exception):
-    """A driver does not accept a module; the message has its log."""
+    """Raised if a driver rejects a module; the message contains its log."""
 
 
 class Loaded(NamedTuple):
@@ -134,13 +134,13 @@ class Loaded(NamedTuple):
 
 
 class Store(Protocol):
-    """Bytes on disk, for the machine code that a driver makes of a module."""
+    """A cache on disk for the machine code that a driver generates from a module."""
 
     def load(self, key: str) -> bytes | None:
-        """Return the bytes of a key, if they are there and undamaged."""
+        """Return the bytes saved under a key, or ``None`` if there are none or they are damaged."""
 
     def save(self, key: str, content: bytes) -> object:
-        """Keep bytes."""
+        """Save bytes under a key."""
 
 
 class Driver(Protocol):
@@ -148,7 +148,7 @@ class Driver(Protocol):
 
     name: str
     queue_type: type
-    #: What makes a GPU visible, for errors about a GPU that is not there.
+    #: Advice for making a GPU visible, for errors about a missing GPU.
     NEEDS_OF_GPUS: str
 
     def devices(self) -> Sequence[DriverDevice]:
@@ -164,7 +164,7 @@ class Driver(Protocol):
         """Return the device that a string names; ``None`` if there is none."""
 
     def taken(self, value: Any) -> Queue | None:
-        """Return the queue that an object of the driver, or of its libraries, stands for."""
+        """Return the queue that an object of the driver, or of one of its libraries, represents."""
 
     def names_device_only(self, value: object) -> bool:
         """Return whether an object that ``taken`` accepts names a device and not a queue."""
@@ -228,10 +228,10 @@ class Driver(Protocol):
         """
 
     def pointer(self, memory: Any) -> int:
-        """Return the address of the first byte."""
+        """Return the address of the first byte of memory."""
 
     def part(self, owner: Any, pointer: int, nbytes: int, queue: Queue) -> Any:
-        """Return bytes of allocated memory as an object of their own, which keeps ``owner`` alive.
+        """Return bytes of allocated memory as a separate object, which keeps ``owner`` alive.
 
         Raises:
             ValueError: there is no allocation at the address.
@@ -351,4 +351,4 @@ class Driver(Protocol):
         """Return the locks that another thread may hold at a fork."""
 
     def forbid(self, refuse: Callable[..., Any]) -> None:
-        """Call ``refuse``, which raises, instead of everything that would use a device."""
+        """Make everything that would use a device call ``refuse``, which raises."""

@@ -28,7 +28,7 @@ Mark = tuple[Any, int]
 
 
 class Marked(Protocol):
-    """A piece of memory on which launches record their events.
+    """A piece of memory in which launches store their latest events.
 
     Attributes:
         used: the last launch that reads or writes the memory, until it is seen to be complete.
@@ -62,7 +62,7 @@ class Marks:
         memory: Sequence[Marked | None] = (None,),
         reads: int = 0,
     ) -> None:
-        """Add a launch that waits for ``after``, the events that ``before_launch`` returned.
+        """Add a launch that runs after the events ``after``, which ``before_launch`` returned.
 
         A launch that another thread added since then is not waited for.
 

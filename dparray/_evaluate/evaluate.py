@@ -62,7 +62,7 @@ def evaluate(*nodes: Node) -> None:
                 _evaluate_group(nodes)
             return
         for group in grouped(nodes):
-            # Other groups may have needed some.
+            # An earlier group may have computed some of these nodes for itself.
             left = [node for node in group if node.layout is None]
             if left:
                 _evaluate_group(left)

@@ -164,7 +164,7 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
 
 
 def note_host_time(launch: KernelLaunch, seconds: float) -> None:
-    """Count what the host took in place of a kernel."""
+    """Record the time of a host computation that replaced a kernel."""
     launch.host_calls += 1
     launch.host_seconds = min(launch.host_seconds, seconds)
     launch.entry.lost += max(seconds - launch.kernel_seconds, 0.0)

@@ -40,7 +40,7 @@ def run(
     with library.calls(queue):
         try:
             _run(library, step, slots, scalars)
-        finally:  # Work submitted before an error or an interrupt counts too.
+        finally:  # Work that was submitted before an error or an interrupt must be recorded, too.
             queues.note_work(queue)
     if start:
         _hooks.emit(
@@ -139,7 +139,8 @@ def _operation(
             for operand, dtype in zip(operands, node.signature, strict=False)
         ]
     shapes = [each.shape for each in operands if library.is_array(each)]
-    if shapes and np.broadcast_shapes(*shapes) != out.shape:  # as `out=` with more dimensions
+    # as NumPy does for an `out=` with more dimensions
+    if shapes and np.broadcast_shapes(*shapes) != out.shape:
         operands = [
             library.broadcast_to(each, out.shape) if library.is_array(each) else each
             for each in operands
@@ -150,7 +151,7 @@ def _operation(
     if made is None is imaginary:
         call(function, operands, out=out)
         return
-    # In C order because of `where`.
+    # In C order, because of a defect of `where` (`memory/libraries/dpnp.py`).
     arrays = [library.asarray(each, node.dtype, order="C") for each in operands]
     if made is None:
         found = call(function, arrays)
@@ -186,7 +187,7 @@ def _store(library: Library, target: Layout, source: Layout | Scalar) -> None:
 
 
 def _check_conversion(library: Library, source: np.dtype[Any], target: np.dtype[Any]) -> None:
-    """Check that the library can convert, to which bfloat16 is its bits."""
+    """Raise if the library cannot convert: to it, bfloat16 values are only their bits."""
     if source != target and (_dtypes.is_bfloat16(source) or _dtypes.is_bfloat16(target)):
         raise DTypeError(
             f"{library.name} does not convert {source} to {target}; write x.astype('float32') first"

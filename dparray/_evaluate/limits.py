@@ -126,9 +126,7 @@ def is_clearly_slower(launch: KernelLaunch) -> bool:
 
 
 def is_worth_asking(lost: float) -> bool:
-    """Return whether to compile in the background, ``lost`` seconds having gone by without the
-    kernel.
-    """
+    """Return whether to compile in the background, with ``lost`` seconds lost so far."""
     return config.fused_tier and lost >= cost_model.terms().compile / 8
 
 

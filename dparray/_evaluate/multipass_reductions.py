@@ -1,4 +1,4 @@
-"""The kernels that compute values with reductions: one, or more that merge what others leave."""
+"""Reductions in several passes: a kernel leaves accumulators in memory, the next merges them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dparray._graph.reductions import Reduce
 
 
 class Pass(NamedTuple):
-    """One kernel of those that compute values with reductions.
+    """One of the kernels that compute values with reductions.
 
     Attributes:
         program: what is launched.
@@ -36,7 +36,7 @@ class Pass(NamedTuple):
 
     @property
     def left_dtypes(self) -> list[np.dtype[Any]]:
-        """Of each array of accumulators that the kernel leaves in memory."""
+        """The dtype of each array of accumulators that the kernel leaves in memory."""
         structure = self.program.structure
         if not structure.stores_accumulators:
             return []
@@ -44,7 +44,7 @@ class Pass(NamedTuple):
 
 
 def first_pass(outputs: Sequence[tuple[Node, Any]], group: FusionGroup, machine: Machine) -> Pass:
-    """Return the first kernel that values with reductions need; mostly it is the only one."""
+    """Return the first kernel for values with reductions, which is usually the only one."""
     domain = group.domain
     assert domain is not None
     walked = group.first_domain
@@ -74,9 +74,7 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], group: FusionGroup, machine:
 
 
 def next_group(done: Pass, accumulators: list[Any], group: FusionGroup) -> FusionGroup:
-    """Return the group that is left after a pass; its reductions merge ``accumulators`` from now
-    on.
-    """
+    """Return the group that remains after a pass; its reductions merge ``accumulators``."""
     domain = group.domain
     assert domain is not None
     for node in done.order:
@@ -91,13 +89,13 @@ def next_group(done: Pass, accumulators: list[Any], group: FusionGroup) -> Fusio
 
 
 def must_generate(structure: Any) -> bool:
-    """Return whether one of the reductions in a structure is only in generated kernels."""
+    """Return whether a structure has a reduction that only generated kernels can compute."""
     rows = [row for _, row, _ in reduction_steps.reductions_of(structure)]
     return not all(row.has_library for row in rows)
 
 
 def local_memory(program: ReductionProgram) -> tuple[tuple[np.dtype[Any], int], ...]:
-    """Dtype and count of each array that a kernel with reductions has in local memory."""
+    """Return dtype and length of each array that a kernel with reductions has in local memory."""
     structure = program.structure
     arrays = [(np.dtype(np.int32), 1)] if structure.merges_chunks else []
     if structure.form in ("lanes", "rows"):
@@ -112,7 +110,7 @@ def local_memory(program: ReductionProgram) -> tuple[tuple[np.dtype[Any], int], 
 
 
 def _merge_instead(node: Node, accumulators: list[Any]) -> None:
-    """Make a reduction one of accumulators, the next of a list, which are taken out of it."""
+    """Turn a reduction into one that merges accumulators, which are removed from the list."""
     op = node.op
     assert type(op) is Reduce
     row = op.reduction
@@ -130,7 +128,7 @@ def _merge_instead(node: Node, accumulators: list[Any]) -> None:
 def _partial_layout(
     walked: Domain, partials: int, are_inner: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and strides, in elements, of the accumulators that a kernel leaves of a domain.
+    """Return shape and strides, in elements, of the accumulators that a kernel leaves for a domain.
 
     The first of the reduced axes holds those of one output, the others have extent 1.
     """

@@ -1,9 +1,9 @@
 """A plan: the steps that compute an expression, as a value.
 
-A plan follows from the key of an expression (:mod:`dparray._codegen.canonical`) and from what of
-the device decides. It names no memory: arrays are *slots*, numbered from the leaves on; a step
-fills slots from others, and scalars are numbered by themselves. So one plan computes all
-expressions of its key: :func:`dparray._evaluate.execute.execute` fills in the arrays.
+A plan depends on the key of an expression (:mod:`dparray._codegen.canonical`) and on the traits of
+the device, but on no memory. Arrays are *slots*, which are numbered, the leaves first; a step fills
+slots from other slots. Scalars have numbers of their own. One plan therefore computes all
+expressions with its key: :func:`dparray._evaluate.execute.execute` fills in the arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dparray._layout import Layout
 
 
 class NewArray(NamedTuple):
-    """A slot that a step fills, and what is allocated for it."""
+    """A slot that a step fills, and the array to allocate for it."""
 
     slot: int
     shape: tuple[int, ...]
@@ -38,12 +38,12 @@ class KernelEntry:
         kernel: the compiled kernel, or ``None`` while there is none.
         source: its text.
         origin: ``"compiled"`` or ``"disk"``; empty while there is no kernel.
-        calls: how many computed without it so far, on devices where calls are counted.
-        elements: how many elements were computed without it so far, small calls counted as more.
-        lost: the seconds that computing without it took longer than the cost model expects of it.
+        calls: the number of calls without it so far, on devices where calls are counted.
+        elements: the number of elements computed without it so far; small calls count as more.
+        lost: the seconds by which computing without it exceeded the kernel's expected time.
         target: the target that it is compiled for.
-        is_asked_for: ``"disk"`` once the background has been asked to look there, ``"compiler"``
-            once it has been asked to compile it.
+        is_asked_for: the last request to the background thread: ``"disk"`` to load it, or
+            ``"compiler"`` to compile it.
     """
 
     target: Any
@@ -61,31 +61,31 @@ class KernelLaunch:
     """The launch of one generated kernel.
 
     Attributes:
-        structure: what decides the kernel's text.
+        structure: determines the kernel's source.
         entry: the kernel, once there is one.
-        functions: what the text calls by names of its own.
-        arguments: the slots of the arrays that it reads, writes and leaves accumulators in.
-        outputs: those of them that it writes results to.
-        accumulators: those of them that it leaves accumulators in.
+        functions: the device functions that the source calls, by their names in it.
+        arguments: the slots of all arrays: operands, results, accumulators.
+        outputs: the slots of the results.
+        accumulators: the arrays in which it leaves accumulators for another kernel.
         nodes: the numbers of the nodes that it computes.
         scalars: number and dtype of each scalar.
-        numbers: the arguments after them.
+        numbers: the integer arguments after the scalars.
         local_memory: dtype and count of each array in local memory.
         global_range, local_range: the range.
-        size: how many elements are walked.
-        must_compile: nothing else can compute it.
-        fp_contract: whether products and sums may be rounded once.
-        merges_chunks: groups are counted, so that the last one merges what the others leave.
-        gain: the seconds that the kernel is faster than the calling thread with NumPy, by the cost
-            model; ``None`` where that cannot compute it.
-        kernel_seconds: how long the kernel takes from its submission on, by the cost model.
-        host_seconds: the shortest time that the calling thread took with NumPy so far.
-        host_calls: how many such calls there were.
-        packed: the local memory and the numbers as the runtime takes them, since the first launch.
-        takes_pointers: its arrays are pointers, since the text knows where the elements lie. One
-            that calls functions is Numba's, whose arrays have extents.
-        offsets: the bytes from the first element of each argument on; empty where all are 0.
-        count_read: how many of the arguments, the first, it only reads.
+        size: the number of elements that it traverses.
+        must_compile: whether no other backend can compute it.
+        fp_contract: whether a product and a sum may be rounded together, as one operation.
+        merges_chunks: whether the last group merges the accumulators of the others.
+        gain: the seconds by which the kernel is faster than NumPy, by the cost model; ``None`` if
+            NumPy cannot compute it.
+        kernel_seconds: the time from submission to the end, by the cost model.
+        host_seconds: the shortest time that NumPy took in its place so far.
+        host_calls: the number of times that NumPy computed in its place.
+        packed: the packed local memory and numbers, which the first launch stores here.
+        takes_pointers: whether arrays are passed as pointers. Kernels that call device functions
+            are compiled by Numba, whose arrays also have a shape.
+        offsets: the offset of each array's first element in bytes; empty if all are 0.
+        count_read: the number of operands, which come first among the arguments.
     """
 
     structure: Any
@@ -119,7 +119,7 @@ class KernelLaunch:
 
     @property
     def reads(self) -> tuple[int, ...]:
-        """The slots of the arrays that it reads."""
+        """The slots of the operands."""
         return self.arguments[: self.count_read]
 
 
@@ -128,13 +128,13 @@ class Step:
     """One step of a plan.
 
     Attributes:
-        new: the slots that it fills in memory of their own.
+        new: the slots for which memory is allocated.
         outputs: the slots of all values that it stores.
-        stores: slot, and number in the order of the expression, of each node that it stores.
+        stores: slot and node number of each node that it stores.
         nodes: the numbers of the nodes that it computes.
         reads: the slots that it reads.
-        stored_because: why the result gets memory, of an inner value.
-        siblings: the numbers of those nodes that are computed beside what is asked for.
+        stored_because: the reason why the result is stored, if it is an inner value.
+        siblings: the numbers of the nodes that are computed without being requested.
     """
 
     new: tuple[NewArray, ...]
@@ -148,12 +148,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedStep(Step):
-    """Generated kernels: one, or more of which each merges what the one before has left.
+    """Generated kernels: one, or several that each merge the accumulators of the one before.
 
     Attributes:
-        launches: the kernels.
-        is_by_cells: they compute one cell of the result each, and merge nothing.
-        otherwise: the steps to the same values while compiling is not worth it.
+        launches: the launches of the kernels.
+        is_by_cells: whether each kernel computes one cell of the result, instead.
+        otherwise: the steps that compute the same values while there is no kernel.
     """
 
     launches: tuple[KernelLaunch, ...]
@@ -163,11 +163,11 @@ class FusedStep(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationsStep(Step):
-    """One operation after the other.
+    """A step that computes its operations one after the other.
 
     Attributes:
         order: the operations, operands before users, with slots for arrays and scalars.
-        values: what is stored: nodes and scalars, and their layouts, with slots for blocks.
+        values: the stored nodes and scalars, and their layouts, with slots for blocks.
     """
 
     order: tuple[Node, ...] = field(repr=False)
@@ -176,12 +176,12 @@ class OperationsStep(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStep(OperationsStep):
-    """The calling thread computes with NumPy, in the arrays' own memory.
+    """A step that NumPy computes on the calling thread, in the arrays' own memory.
 
     Attributes:
-        instead: the kernel that does the same without a wait, where the memory is at work.
-        because: why, in the cost model's terms.
-        operations: what it calls.
+        instead: the kernel that computes the same while work on the memory is running.
+        because: the reason, in the cost model's terms.
+        operations: the prepared NumPy calls.
     """
 
     operations: HostOperations = field(repr=False)
@@ -191,10 +191,10 @@ class HostStep(OperationsStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryStep(OperationsStep):
-    """Ready kernels of the device's library.
+    """A step that the library of the device computes.
 
     Attributes:
-        because: why no kernel is generated; empty where it may be.
+        because: the reason why no kernel is generated; empty if one can be.
     """
 
     because: str = ""
@@ -202,7 +202,7 @@ class LibraryStep(OperationsStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractionStep(Step):
-    """A contraction that a library computes.
+    """A step with one contraction, which a library computes.
 
     Attributes:
         op: the operation.
@@ -218,10 +218,10 @@ class Plan(NamedTuple):
     """The steps that compute an expression.
 
     Attributes:
-        steps: in order.
-        leaves: how many slots are leaves; the next is the target, where there is one.
-        slots: how many slots there are.
-        results: the slots of what was asked for.
+        steps: the steps, in order.
+        leaves: the number of leaves; the slot after them is the target, if there is one.
+        slots: the number of slots.
+        results: the slots of the requested values.
     """
 
     steps: tuple[Step, ...]
@@ -231,7 +231,7 @@ class Plan(NamedTuple):
 
     @property
     def launches(self) -> Iterator[KernelLaunch]:
-        """The kernels, where all are compiled."""
+        """The launches of all generated kernels."""
         for step in self.steps:
             if isinstance(step, FusedStep):
                 yield from step.launches

@@ -14,7 +14,7 @@ from dparray._graph.reductions import Reduce
 
 
 def why_stored(node: Node, root: Node) -> str:
-    """Why an inner node gets memory."""
+    """Return the reason why an inner node is stored in memory."""
     for op in (root.op, node.op):
         if type(op) is Contraction and op.implementation is not None:
             return f"an implementation of {op.name} computes whole arrays"
@@ -42,7 +42,7 @@ def why_stored(node: Node, root: Node) -> str:
 
 
 def why_not_generated(node: Node) -> str:
-    """Why no kernel is generated for an operation."""
+    """Return the reason why no kernel is generated for an operation."""
     assert node.op is not None
     dtypes = ", ".join(
         dict.fromkeys(
@@ -54,7 +54,7 @@ def why_not_generated(node: Node) -> str:
 
 
 def why_not_compiled(launch: KernelLaunch, elements: int, is_on_disk: bool) -> str:
-    """Return why something else computes instead of a generated kernel that is not in memory.
+    """Return the reason why another backend computes, while the generated kernel is not in memory.
 
     Args:
         launch: the launch of the kernel.

@@ -1,8 +1,8 @@
-"""Scheduling: an expression becomes a :class:`dparray._evaluate.plan.Plan`.
+"""Scheduling: convert an expression to a :class:`dparray._evaluate.plan.Plan`.
 
-The expression is copied with slots in place of arrays and scalars, so a plan cannot depend on more
-than the key says; nothing is computed, allocated or compiled. The rules by which operations share
-a kernel are in :mod:`dparray._evaluate.fusion`; here they are applied until all is computed.
+The expression is copied with slots in place of arrays and scalars, so a plan cannot depend on
+anything that is not in the key; nothing is computed, allocated or compiled. This module applies the
+rules of :mod:`dparray._evaluate.fusion`, by which operations share a kernel, to all operations.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ from dparray._runtime.rounding import INDEX_LIMIT
 Outputs = list[tuple[Any, Layout]]
 
 
-#: The kernels of structures. With their plans all are dropped when there are many, as the driver
-#: keeps half a megabyte and more for each kernel.
+#: Kernels by structure and target. When there are too many, all of them are dropped together with
+#: their plans, because the driver keeps at least half a megabyte for each kernel.
 entries: dict[Any, KernelEntry] = {}
 MAX_ENTRIES = 1024
-#: What drops all else that holds kernels of structures.
+#: Functions that drop other references to these kernels.
 when_forgotten: list[Callable[[], None]] = []
 
 
 def entry_of(structure: Any, fp_contract: bool, target: Any) -> KernelEntry:
-    """Return the kernel of a structure for a target in this process, or the place for it."""
+    """Return this process's entry for the kernel of a structure; a new entry has no kernel."""
     key = structure, fp_contract, target
     entry = entries.get(key)
     if entry is None:
@@ -89,7 +89,7 @@ def entry_of(structure: Any, fp_contract: bool, target: Any) -> KernelEntry:
 
 
 def forget() -> None:
-    """Drop all kernels of structures, and what holds them."""
+    """Drop all kernels of structures, and other references to them."""
     entries.clear()
     for action in when_forgotten:
         action()
@@ -110,7 +110,7 @@ def schedule(
 
 
 class _Scheduler:
-    """The state of scheduling: a copy of the expression, of which more and more is computed.
+    """The state of scheduling: a copy of the expression, with marks on the computed nodes.
 
     A copied node that is computed has a layout, and keeps its operation and operands.
     """
@@ -247,7 +247,7 @@ class _Scheduler:
             roots = part.apart
 
     def _next(self, roots: list[Node], held: Sequence[Node], is_written: bool) -> Split:
-        """Return the part of ``roots`` that the next kernel computes, without computed parts."""
+        """Return the part of ``roots`` for the next kernel, after computing the values it reads."""
         while True:
             part = split(roots, held, is_written, self.traits.machine)
             if not part.first:
@@ -270,7 +270,7 @@ class _Scheduler:
         stored_because: str,
         stores: Outputs,
     ) -> None:
-        """Compute what is in a group: of ``roots`` and ``held``, and their sibling reductions."""
+        """Compute the nodes of a group in ``roots`` or ``held``, and their sibling reductions."""
         written = {id(value) for value, _ in stores}
         wanted = [node for node in stored_by(group, [*held, *roots]) if id(node) not in written]
         siblings: list[Node] = []
@@ -311,7 +311,7 @@ class _Scheduler:
         is_fused = (
             all(map(can_generate, order))
             and all(can_store(v, to.dtype) for v, to in outputs)
-            # More elements than a kernel counts; a user's function has nothing else.
+            # Kernels cannot index larger shapes, but user functions have no other backend.
             and (prod(shape) < INDEX_LIMIT or any(map(is_call, order)))
         )
         if not is_fused:
@@ -437,7 +437,7 @@ class _Scheduler:
         stored_because: str,
         siblings: tuple[int, ...],
     ) -> FusedStep:
-        """Return values with reductions: in one kernel, or more for the accumulators it leaves."""
+        """Return the step for a group with reductions: one kernel, or several in passes."""
         described = self._described(group.order, outputs, new, stored_because, siblings)
         is_alone = self._is_for_kernels(group.order, outputs)
         otherwise = [] if is_alone else self._without_kernel(group.order, outputs, (), "", ())
@@ -533,7 +533,7 @@ class _Scheduler:
         self._done(outputs)
 
     def _beside_work(self, roots: Sequence[Node], stored: tuple[Any, Layout]) -> FusedStep | None:
-        """Return the kernel that stores a value which the host would have to wait for, if any.
+        """Return the kernel for a value whose memory the host would have to wait for, if any.
 
         The host computes it where the memory is free; else it would stop until that is.
         """
@@ -560,7 +560,7 @@ class _Scheduler:
         stored_because: str,
         siblings: tuple[int, ...],
     ) -> list[Step]:
-        """Return the steps to values while there is no kernel for all; count nothing as computed.
+        """Return steps to values while there is no kernel for all; mark no node as computed.
 
         Operations that only generated kernels can compute have a kernel of their own.
         """
@@ -579,7 +579,8 @@ class _Scheduler:
         left: Outputs = []
         computed = {id(copy) for copy in copies.values()}
         for value, layout in values:
-            if id(value) in computed and is_call(value):  # the others are there already
+            # the other contractions are computed above
+            if id(value) in computed and is_call(value):
                 own = [array for array in new if array.slot == slot_of(layout)]
                 self._elements([value], [(value, layout)], apart, own)
             else:
@@ -603,7 +604,7 @@ class _Scheduler:
         return steps
 
     def _copies(self, order: Sequence[Node]) -> dict[int, Node]:
-        """Return the nodes once more, pending, whatever becomes of these."""
+        """Return copies of pending nodes, which stay pending when the originals are computed."""
         copies: dict[int, Node] = {}
         for node in order:
             parts = tuple([copies.get(id(part), part) for part in node.operands])
@@ -624,7 +625,7 @@ class _Scheduler:
         usm_type: str,
         axes: tuple[int, ...] | None = None,
     ) -> tuple[Layout, NewArray]:
-        """Return a new slot, as a layout and as what is allocated."""
+        """Return a new slot: its layout, and the array to allocate for it."""
         strides = strides_in_order(shape, dtype.itemsize, axes)
         nbytes = prod(shape) * dtype.itemsize
         array = NewArray(self.slots, shape, dtype, usm_type, nbytes, strides)
@@ -632,7 +633,7 @@ class _Scheduler:
         return Layout(SlotBlock(array.slot), 0, shape, strides, dtype), array
 
     def _fresh(self, nodes: Sequence[Node]) -> tuple[Outputs, list[NewArray]]:
-        """Return slots for nodes."""
+        """Return a new slot for each node: its outputs, and the arrays to allocate."""
         outputs: Outputs = []
         new = []
         for node in nodes:
@@ -649,7 +650,7 @@ class _Scheduler:
         stored_because: str,
         siblings: tuple[int, ...],
     ) -> dict[str, Any]:
-        """Return the fields that every step has."""
+        """Return the fields that all classes of steps have."""
         leaves = [part for node in order for part in node.operands]
         leaves += [value for value, _ in outputs]
         reads = {
@@ -673,7 +674,7 @@ class _Scheduler:
         }
 
     def _done(self, outputs: Outputs) -> None:
-        """Count values as computed."""
+        """Mark values as computed."""
         for value, layout in outputs:
             if type(value) is Node and value.layout is None:
                 value.layout = layout
@@ -720,7 +721,7 @@ class _Scheduler:
         )
 
     def _is_for_kernels(self, order: Sequence[Node], outputs: Outputs) -> bool:
-        """Return whether nothing but a kernel can compute values: dpnp has no bfloat16, and CuPy
+        """Return whether only generated kernels can compute values: dpnp has no bfloat16, and CuPy
         would compile its own kernels.
         """
         if self.traits.has_steps and not meets_bfloat16(order, outputs):
@@ -729,7 +730,7 @@ class _Scheduler:
         return not self._may_be_on_host(usm_type, order)
 
     def _siblings_of(self, group: FusionGroup) -> list[Node]:
-        """Return the pending reductions of what a group reduces, over the same axes."""
+        """Return the pending reductions of a group's reduced operands over the same axes."""
         domain = group.domain
         assert domain is not None
         inside = set(map(id, group.order))
@@ -795,7 +796,7 @@ def meets_bfloat16(order: Sequence[Node], outputs: Outputs) -> bool:
 
 
 def _in_turn(values: Sequence[Any]) -> list[Node]:
-    """Return the pending nodes that values need, those of the first ones first.
+    """Return the pending nodes that values depend on, those of the last value first.
 
     The last value may be written to memory that the others read.
     """

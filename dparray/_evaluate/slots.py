@@ -1,4 +1,4 @@
-"""Slots: they stand for arrays and scalars in the expressions that plans are made of."""
+"""Slots: placeholders for arrays and scalars in an expression that is being scheduled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dparray._layout import Layout
 
 
 class SlotBlock:
-    """Stands for the memory behind a slot, in the layouts that a plan is made with.
+    """A placeholder for the memory of a slot, in the layouts of a scheduled expression.
 
     Attributes:
         slot: the slot's number.
@@ -32,18 +32,18 @@ class SlotBlock:
 
 
 def slot_of(layout: Layout) -> int:
-    """Return the slot that a layout of a plan stands on."""
+    """Return the slot of a layout."""
     block = layout.block
     assert type(block) is SlotBlock
     return block.slot
 
 
 def is_overwritten(layout: Layout) -> bool:
-    """Return whether what a layout of a plan stands on is where the expression is written to."""
+    """Return whether a layout overlaps the memory that the expression is written to."""
     return type(layout.block) is SlotBlock and layout.block.is_overwritten
 
 
 class ScalarSlot(NamedTuple):
-    """Stands for the value of a scalar."""
+    """A placeholder for the value of a scalar."""
 
     number: int

@@ -1,4 +1,4 @@
-"""The traits of a queue's device that decide how expressions are computed, asked once."""
+"""The traits of a queue's device that affect plans, read once for each queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def device_type(queue: Any) -> str:
 
 
 def tuning_of(queue: Any) -> config.Tuning:
-    """Return how kernels of expressions are cut on a queue's device."""
+    """Return the tuning of element-wise kernels for a queue's device."""
     return config.tuning[device_type(queue)]
 
 
@@ -40,5 +40,5 @@ def _machine(queue: Any, lanes: int) -> Machine:
 
 
 def machine_of(queue: Any) -> Machine:
-    """Return the traits of a queue's device that decide how kernels with reductions are cut."""
+    """Return the device traits that determine how kernels with reductions are divided."""
     return _machine(queue, tuning_of(queue).lanes)

@@ -1,4 +1,4 @@
-"""Writes into memory that is there, and what is pending on that memory."""
+"""Writes to existing memory, after the pending expressions that read it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
         target: where.
         is_owned: no other than the caller refers to ``value``.
     """
-    if 0 in target.shape:  # nothing is written: what reads the memory, and the value, stay pending
+    if 0 in target.shape:  # Nothing is written, so the value and the readers stay pending.
         return
     if host_maps.holds:
         host_maps.before_write(target)
@@ -46,7 +46,7 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
     with lock:
         if (deferred_placement.nodes or _placement.in_force) and type(value) is Node:
             value = deferred_placement.brought(value, target.block.queue)
-            if host_maps.holds:  # it may be on its way
+            if host_maps.holds:  # A deferred copy may still be writing it.
                 host_maps.before_read(*_read_by(value))
         readers = target.block.readers
         try:
@@ -57,7 +57,7 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
 
 
 def _note_again(block: Block, readers: Any) -> None:
-    """Record those that read the block again after a write that failed, as for want of memory."""
+    """Restore the readers of a block after a write that failed, for example for lack of memory."""
     if readers and block.readers is not readers and block.readers is not SHARED:
         readers += block.readers or ()
         block.readers = readers
@@ -90,7 +90,7 @@ def _store(value: Node | Scalar, target: Layout, is_owned: bool) -> None:
 
 
 def _store_memory(target: Layout, source: Any) -> None:
-    """Write the values in other memory, or a number, by a kernel: `copies.assign`."""
+    """Write the values in other memory, or a number, by a kernel, for :func:`copies.assign`."""
     value: Node | Scalar
     if isinstance(source, int | float | complex):
         value = Scalar(source)
@@ -109,14 +109,14 @@ copies.store_by_kernel = _store_memory
 
 
 def _read_by(value: Node) -> list[Layout]:
-    """Return the memory that a value is made of."""
+    """Return the layouts that computing a value reads."""
     if value.layout is not None:
         return [value.layout]
     return memory_read_by(pending_order([value]))
 
 
 def _read_back(value: Node, target: Layout) -> None:
-    """Make a pending value a copy of ``target``, which holds it now while its operands are gone.
+    """Turn a pending value, whose operands were overwritten by it, into a copy of ``target``.
 
     The copy is only made if the value is asked for, or before the target is written again.
     """
@@ -133,7 +133,7 @@ def flush_dependents(block: Block, value: Node | Scalar | None = None) -> None:
     readers = block.readers
     if not readers:
         return
-    block.readers = None  # what is computed here may note down others
+    block.readers = None  # Evaluating a reader may register others.
     try:
         _settle(readers, block, value)
     except BaseException:
@@ -156,7 +156,7 @@ def _settle(
 
 
 def _readers_among(order: list[Node], block: Block) -> list[Node]:
-    """Return the nodes whose pending values follow from the memory, operands before users."""
+    """Return the pending nodes that depend on a block's memory, operands before users."""
     readers: dict[int, Node] = {}
     for node in order:
         for operand in node.operands:
@@ -171,7 +171,7 @@ def _readers_among(order: list[Node], block: Block) -> list[Node]:
 
 
 def settle_blocks(blocks: Iterable[Block]) -> None:
-    """Compute what is pending on the memory of a kernel's arguments, any of which it may write."""
+    """Evaluate the pending readers of a kernel's arguments, any of which the kernel may write."""
     for block in blocks:
         if block.readers:
             with lock:
@@ -179,8 +179,8 @@ def settle_blocks(blocks: Iterable[Block]) -> None:
 
 
 def share(block: Block) -> None:
-    """Return the block's memory leaves our hands: compute what reads it, and defer no more on
-    it.
+    """Prepare a block for sharing with another library: evaluate its pending readers, and defer no
+    more work on it.
     """
     if host_maps.holds:
         host_maps.before_sharing(block)
@@ -216,7 +216,7 @@ def _reads(value: Node, block: Block) -> bool:
 
 
 def _copied(value: Node) -> Node:
-    """Computed values in memory of their own."""
+    """Return a leaf with a copy of a computed value in its own memory."""
     layout = allocate(value.queue, value.usm_type, value.shape, value.dtype)
     compute([], [], value=value, target=layout)
     return Node.leaf(layout, value.queue, value.usm_type)

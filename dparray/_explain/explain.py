@@ -320,7 +320,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
 
 
 def _ran_last(queue: Any) -> tuple[str, ...]:
-    """Return the last work on a queue, as far as it is recorded."""
+    """Return the last recorded work on a queue."""
     ran = [f"{kind} {name}" for name, kind, where, _ in tuple(_hooks.recent) if where == queue]
     return tuple(ran[-6:])
 

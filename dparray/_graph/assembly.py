@@ -1,9 +1,10 @@
 """Arrays that are assembled from boxes of other arrays: rolled and joined ones.
 
-A kernel does not need the assembled array in memory. Between two ends of boxes all operands are
-plain views, so the kernel of an expression is launched once for each such cell. If boxes show one
-operand, as those of rolled arrays do, cells along outer axes are one: the kernel adds a constant to
-the index of an operand from some row on. Along the inner axis it would then not load vectors.
+A kernel does not need the assembled array in memory. The boundaries of all boxes
+divide an expression into cells. In a cell, all operands are plain views, so the kernel is launched
+once for each cell. If all boxes show the same operand, as in rolled arrays, cells along outer axes
+are merged: the kernel adds a constant to the operand's index from some row on. Cells along the
+inner axis are not merged, because the kernel would then not load vectors.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ MAX_CELLS = 27
 #: A kernel has at most this many arguments for jumps, since their number is limited.
 _MAX_JUMPS = 30
 
-#: For each axis, the index from which on an operand's elements are elsewhere, and how much further
-#: in memory they are than expected, in elements.
+#: For each axis: the index at which an operand jumps in memory, and the additional distance in
+#: elements from there on.
 Jumps = tuple[tuple[int, int], ...]
 
 
@@ -46,7 +47,7 @@ class Box(NamedTuple):
     shape: Shape
 
     def cut(self, start: Shape, shape: Shape) -> Box | None:
-        """Return the part of the box in another one, from that one's first index on."""
+        """Return the part of this box inside another one, positioned relative to that one."""
         first = tuple(map(max, self.start, start))
         stop = [min(a + n, b + m) for a, n, b, m in zip(*self[1::2], start, shape, strict=True)]
         left = tuple([end - begin for begin, end in zip(first, stop, strict=True)])
@@ -103,7 +104,7 @@ def layouts_of_whole(node: Node) -> list[Layout]:
 def flattened(
     operands: Sequence[Node], boxes: tuple[Box, ...]
 ) -> tuple[list[Node], tuple[Box, ...]]:
-    """Return operands and boxes in place of those that show pending assembled arrays."""
+    """Replace operands that are pending assembled arrays by their operands and boxes."""
     inner = tuple(
         [
             node.op
@@ -126,7 +127,7 @@ def flattened(
 def _flat_boxes(
     inner: tuple[Assembly | None, ...], boxes: tuple[Box, ...]
 ) -> tuple[list[tuple[int, int | None]], tuple[Box, ...]]:
-    """Return the operands to take, by number and number in an assembled operand, and the boxes."""
+    """Return the operands to take, each with its number inside an assembled one, and the boxes."""
     numbers: dict[tuple[int, int | None], int] = {}
     flat = []
     for box in boxes:
@@ -145,8 +146,9 @@ def _flat_boxes(
 
 
 def _shifts_of(boxes: Sequence[Box]) -> list[list[tuple[int, int]]] | None:
-    """Return, for each axis, the first indices of boxes and their distances from those in the
-    operand; ``None`` if boxes show more than one operand, or begin at more than two indices.
+    """Return, for each axis, the start of each box and its distance from the position in the
+    operand. Return ``None`` if the boxes show more than one operand, or start at more than two
+    positions along an axis.
     """
     shifts = [
         sorted({(at, source - at) for at, source in zip(starts, sources, strict=True)})

@@ -34,7 +34,7 @@ class Tail(NamedTuple):
 
 
 class ContractionStructure(NamedTuple):
-    """The kernel of a contraction that is not computed as an expression of one element.
+    """The structure of a contraction's kernel, unless it is an expression of one element.
 
     Attributes:
         source: its source: a function of the work-item, the arrays, scalars and numbers.

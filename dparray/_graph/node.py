@@ -125,11 +125,6 @@ class Node:
         return self
 
     @property
-    def is_held(self) -> bool:
-        """Whether an array with this value is alive, so that the value may be needed again."""
-        return self.array is not None and self.array() is not None
-
-    @property
     def strides(self) -> tuple[int, ...]:
         """The strides of the value in memory, now or once it is computed."""
         if self.layout is not None:

@@ -147,7 +147,7 @@ PARTED = " + 1j * "
 _COMPLEX = "{}" + PARTED + "{}"
 
 
-_EACH = _COMPLEX.format  # of two texts
+_EACH = _COMPLEX.format  # of the texts for the two parts
 _PRODUCT = _EACH(
     "{0.real} * {1.real} - {0.imag} * {1.imag}", "{0.real} * {1.imag} + {0.imag} * {1.real}"
 )

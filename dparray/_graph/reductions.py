@@ -251,7 +251,6 @@ _SMALLER, _LARGER = "{A}(2.0**-30)", "{A}(2.0**30)"
 # work-item, near 1 if that has many elements, and at most the number of lanes where a group merges.
 # The error is small, as no sum is longer than `MAX_UNSETTLED` and sums of sums are short. Equal
 # elements have no distance from the first: their variance is exactly 0.
-# Equal elements have no distance from the first: their variance is exactly 0.
 #
 # The elements are halved, so that distances are finite. The sum of the distances is infinite or NaN
 # only for non-finite elements, so their variance is NaN, as in NumPy, and infinite for finite

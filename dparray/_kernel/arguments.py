@@ -117,7 +117,7 @@ def _scalar_key(cls: type) -> str | None:
 
 
 def make_binder(classes: Sequence[type]) -> Binder:
-    """Return a function from arguments of these classes to ``Bound``."""
+    """Make a function that binds arguments of these classes, and returns ``Bound``."""
     names = [f"a{i}" for i in range(len(classes))]
     scope: dict[str, Any] = {
         "packed": packed,
@@ -179,7 +179,7 @@ def make_binder(classes: Sequence[type]) -> Binder:
 
 
 def _unsupported(cls: type) -> str:
-    if hasattr(cls, "shards"):  # an array of dp.distribute, whose layer is above this one
+    if hasattr(cls, "shards"):  # an array of dp.distribute, which belongs to a higher layer
         return (
             "a sharded array; launch the kernel over its shards: "
             "dp.call_kernel(kernel, dp.sharding.ShardedRange(x), x)"

@@ -316,8 +316,8 @@ class KernelFunction:
     def _order(
         self, key: tuple[str, Signature], compiled: Kernel, arguments: tuple[Any, ...]
     ) -> tuple[tuple[int, ...] | None, int]:
-        """Return the order of the arrays with read-only ones first, and the number of those;
-        ``None`` as the order if it is that already.
+        """Return the order in which read-only arrays come first, and their number. The order is
+        ``None`` if no array must move.
 
         The result is stored with the compiled kernel. Reading the source takes as long as launching
         a kernel from disk, so the first launch does not do it and treats all arrays as written.
@@ -351,12 +351,12 @@ class KernelFunction:
         if checked is None:
             self._watch()
             checks = copy = checked_copy(self.py_func)
-            checked = self  # There is no source, so nothing can be checked.
+            checked = self  # Without source, nothing can be checked.
             if copy is not None:
                 checked = KernelFunction(copy.function, self.options, has_item=self._has_item)
                 checked._checked = checked
                 checked._constants = self._constants
-            # Set before the other, which tells other threads that both exist.
+            # Set before the other attribute, because that one tells other threads that both exist.
             self._checks = checks
             self._checked = checked
             unchecked = [self.__name__] if copy is None else copy.unchecked
@@ -441,7 +441,7 @@ class KernelFunction:
         hint = ""
         if self._has_item and len(arguments) == len(self._parameters) + 1:
             given = next(iter(inspect.signature(self.py_func).parameters))
-            # The usual names of a work-item suggest that it is one.
+            # By its name, the first parameter is probably a work-item.
             if given not in ("item", "nd_item", "nditem"):
                 hint = (
                     f". Its first parameter {given!r} is the work-item, which the launch provides; "
@@ -486,7 +486,7 @@ class KernelFunction:
         The dictionaries are replaced: another thread may be compiling with the old values.
         """
         with lock:
-            if self._references is not references:  # Another thread did it meanwhile.
+            if self._references is not references:  # Another thread has done it.
                 return
             known = list(self._kernels)
             self._kernels, self._orders = {}, {}
@@ -516,7 +516,7 @@ class KernelFunction:
         kernels = self._kernels
         self._watch()
         all_types, options = (item, *types), self.options
-        if not self._has_item:  # Its types do not say how many dimensions its ranges have.
+        if not self._has_item:  # Its types do not contain the number of dimensions.
             all_types, options = types, {**options, "dimensions": int(item[-1])}
         compiled = compile.obtain_kernel(
             self.py_func, all_types, options, target, self._parameter_labels(types), queue

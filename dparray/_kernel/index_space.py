@@ -1,4 +1,4 @@
-"""Ranges as users give them, as extents and local extents."""
+"""Convert the ranges that users pass to global and local ranges."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _as_layout(value: Any) -> Any:
 
 
 def _is_const(source: str | bytes, name: str, position: int) -> bool:
-    """Return whether the text of a kernel shows that a parameter is a pointer to const.
+    """Return whether a kernel's source declares a parameter as a pointer to const.
 
     It does not where the parameter list has parentheses or comes from a macro, nor in SPIR-V.
     """

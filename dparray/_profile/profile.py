@@ -171,7 +171,7 @@ class Profile:
         return (*_HEADS[:2], "queue", *_HEADS[2:]), cells
 
     def _foot(self) -> list[str]:
-        """Return the notes below the table."""
+        """Return the notes that are printed below the table."""
         events = self.events
         made = [each for each in events if each.kind == "allocate"]
         peak = max((each.in_use for each in made), default=0)

@@ -216,7 +216,7 @@ class Recorder:
     ) -> None:
         begun, inside = local.begun.pop() if local.begun else (None, [])
         self._seen(queue)
-        if inside:  # Its operations were recorded themselves, and time is counted once.
+        if inside:  # Its operations are recorded separately, and time is counted once.
             found = inside
         else:
             found = [self._add("library", function, queue, frame, start, nbytes)]

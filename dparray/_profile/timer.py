@@ -1,4 +1,4 @@
-"""Time lazy work."""
+"""Measure the time of lazy work."""
 
 from __future__ import annotations
 

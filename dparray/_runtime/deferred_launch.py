@@ -20,7 +20,7 @@ from dparray.device import describe_queue
 
 
 class _All(Event):
-    """The end of some events, of any contexts, that a line of the program waits for."""
+    """The end of several events, of any contexts, on behalf of one line of the program."""
 
     __slots__ = ("by", "events")
 

@@ -108,9 +108,7 @@ def before_read(*layouts: Layout) -> bool:
 
 
 def before_noting(layout: Layout) -> None:
-    """Check an expression as :func:`before_read` does, except that deferred tasks are waited for at
-    evaluation.
-    """
+    """Wait for maps before an expression on memory is recorded, but not for deferred tasks."""
     _pass(span_of_layout(layout), False, layout, is_noted=True)
 
 

@@ -1,4 +1,4 @@
-"""Arguments of simulated kernels: the host's copies of arrays, and local memory of each group."""
+"""The arguments of simulated kernels: host copies of arrays, and local memory for each group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dparray.kernel_api.constants import checked, constant_parameters
 
 
 class Arguments:
-    """The kernel's arguments as the simulation sees them."""
+    """The arguments of a kernel in a simulation."""
 
     def __init__(
         self, simulation: Simulation, function: FunctionType, args: Sequence[Any], *, grouped: bool
@@ -121,7 +121,7 @@ def _is_device_array(value: Any) -> bool:
 
 def _place(array: Any) -> tuple[int, tuple[int, ...]]:
     """Return the address of the first element and the strides in bytes."""
-    if hasattr(array, "block"):  # dparray's
+    if hasattr(array, "block"):  # a dparray array
         return array.block.pointer + array.offset, array.strides
     interface, itemsize = array.__sycl_usm_array_interface__, np.dtype(array.dtype).itemsize
     start = interface["data"][0] + interface.get("offset", 0) * itemsize
@@ -131,7 +131,7 @@ def _place(array: Any) -> tuple[int, tuple[int, ...]]:
 
 
 def _host_mirrors(arrays: Sequence[Any]) -> dict[int, np.ndarray[Any, Any]]:
-    """Return host copies of the arrays; those that share device memory share host memory."""
+    """Return host copies of the arrays; arrays that share device memory share host memory."""
     spans = []
     for array in arrays:
         dtype = np.dtype(array.dtype)

@@ -1,4 +1,4 @@
-"""The types that the compiler gives to a simulated kernel and to the functions that it calls."""
+"""The types that the compiler infers for a simulated kernel and the functions that it calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dparray.kernel_api.constants import constant_parameters
 
 
 class Types:
-    """The types of functions, each for every combination of argument types it is called with.
+    """The inferred types of functions, for each combination of argument types.
 
     Attributes:
         with_operands: whether operands that may be Booleans are among the sites.
@@ -33,13 +33,12 @@ class Types:
         self.with_operands = with_operands
 
     def of(self, function: FunctionType) -> Sequence[Inferred]:
-        """Return the types of a function; none where the compiler has not come to it."""
+        """Return the types of a function; none if the compiler did not reach it."""
         return self._found.get(function, ())
 
 
 def types_of(function: FunctionType, item: str, arguments: Sequence[Any]) -> Types:
-    """Return the types of a kernel; none of one that does not compile, whose variables have
-    Python's.
+    """Return the types of a kernel; none if it does not compile: variables then have Python's.
 
     Args:
         function: the kernel.
@@ -53,7 +52,7 @@ def types_of(function: FunctionType, item: str, arguments: Sequence[Any]) -> Typ
             _type_key(value, name in constants)
             for name, value in zip(names, arguments, strict=True)
         ]
-    except (ValueError, TypeError, AttributeError):  # which the simulation reports
+    except (ValueError, TypeError, AttributeError):  # errors that the simulation reports itself
         return Types()
     for with_operands in (True, False):
 
@@ -63,7 +62,7 @@ def types_of(function: FunctionType, item: str, arguments: Sequence[Any]) -> Typ
                 return original
             return made.function
 
-        # It may not compile as an operand has to be a constant, or for any device.
+        # It may not compile because an operand must be a constant, or not for any device.
         with contextlib.suppress(Exception), lock:
             found = backend().infer(function, [item, *keys], instrument)
             return Types(found, with_operands=with_operands)

@@ -1,4 +1,4 @@
-"""The simulated work-item, group and item."""
+"""The work-items and groups of a simulation."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class _Group:
 
 
 class SimulatedSubGroup:
-    """``SubGroup``: runs of work-items along the first dimension, as CPU devices have them."""
+    """``SubGroup``: consecutive work-items along the first dimension, as on CPU devices."""
 
     def __init__(self, work_item: WorkItem, local_size: tuple[int, ...], width: int) -> None:
         in_row = -(-local_size[0] // width)
@@ -134,7 +134,7 @@ class SimulatedSubGroup:
 def position_in_sub_group(
     local_id: tuple[int, ...], local_size: tuple[int, ...], width: int
 ) -> tuple[int, int]:
-    """Return the index of the sub-group of a work-item in its group, and of the item in it."""
+    """Return the index of a work-item's sub-group in its group, and its index in the sub-group."""
     row = 0
     for one, extent in zip(local_id[:0:-1], local_size[:0:-1], strict=True):
         row = row * extent + one

@@ -1,4 +1,4 @@
-"""Memory as the simulator sees it: arrays that check every access, and atomics.
+"""Simulated memory: arrays that check every access, and atomic operations.
 
 An element is known by its address, so two arguments that are views of one allocation share
 their history. For each address the latest accesses are kept, with the work-item, the number of
@@ -23,7 +23,7 @@ from dparray.exceptions import SimulationError
 
 __all__ = ["AtomicRef", "Clock", "Engine", "Memory", "PrivateArray", "SimulatedArray", "WorkItem"]
 
-# The numbers of MemoryOrder and AddressSpace.
+# The values of MemoryOrder and AddressSpace.
 _ACQUIRE_ORDERS = (1, 4, 5)
 _RELEASE_ORDERS = (3, 4, 5)
 _ADDRESS_SPACES = {"private": 0, "global": 1, "local": 3}
@@ -32,7 +32,7 @@ _SPIN_LIMIT = 100_000
 
 
 class Clock:
-    """The work that is over for a work-item: phases of work-groups, accesses of single items."""
+    """The finished work that an item may rely on: phases of work-groups, accesses of items."""
 
     __slots__ = ("groups", "items")
 
@@ -50,12 +50,12 @@ def _maxima(a: dict[int, int], b: dict[int, int]) -> dict[int, int]:
     return {key: max(a.get(key, 0), b.get(key, 0)) for key in a.keys() | b.keys()}
 
 
-# (item, its phase, its time, code, line)
+# item, its phase, its time, code, line
 Access = tuple["WorkItem", int, int, CodeType, int]
 
 
 class WorkItem:
-    """One work-item: who it is, and what happened before its next access.
+    """A work-item: its ids, and the work that happened before its next access.
 
     ``phase`` counts the barriers its group has passed, ``time`` its own release operations. In a
     sub-group, ``part`` is the index of that one, ``lane`` its own, ``part_phase`` counts barriers.
@@ -85,8 +85,8 @@ class WorkItem:
         self.phase = 0
         self.time = 1
         self.clock: Clock | None = None
-        self.fenced: Clock | None = None  # what a release fence published
-        self.seen: Clock | None = None  # what relaxed atomics read, for an acquire fence
+        self.fenced: Clock | None = None  # published by a release fence
+        self.seen: Clock | None = None  # read by relaxed atomics, for an acquire fence
         self.spin: tuple[Any, int] = (None, 0)
 
     def ordered_after(self, access: Access) -> bool:
@@ -100,7 +100,7 @@ class WorkItem:
         )
 
     def release(self) -> Clock:
-        """Everything ordered before this moment, for the items that acquire it."""
+        """Return the work ordered before this moment, for the items that acquire it."""
         clock = Clock({self.group: self.phase}, {self.serial: self.time}).joined(self.clock)
         self.time += 1
         return clock
@@ -117,7 +117,7 @@ class WorkItem:
 
 
 class Engine(Protocol):
-    """The running simulation, as its arrays use it."""
+    """The running simulation, as arrays access it."""
 
     item: WorkItem
     races: str
@@ -140,9 +140,10 @@ class _Location:
 
 
 def _remember(kept: tuple[Access, ...], access: Access) -> tuple[Access, ...]:
-    """Keep at most four accesses, such that a later one conflicts with a forgotten one only if it
-    conflicts with one of them. Groups run one after another, so one of another group and two of
-    the latest are enough; a second of another group helps when atomics order groups.
+    """Store at most four accesses, chosen so that a later access which conflicts with a dropped
+    one also conflicts with a stored one. Groups run one after another, so one access of another
+    group and two of the latest group are enough; a second one of another group is needed when
+    atomics order groups.
     """
     if not kept:
         return (access,)
@@ -156,7 +157,7 @@ def _remember(kept: tuple[Access, ...], access: Access) -> tuple[Access, ...]:
 
 
 class Memory:
-    """One address space's history: ``kind`` is ``"global"``, ``"local"`` or ``"private"``.
+    """The history of one address space; ``kind`` is ``"global"``, ``"local"`` or ``"private"``.
 
     ``written`` holds the addresses that have a value, or is ``None`` where all have.
     """
@@ -214,14 +215,14 @@ class Memory:
                 for access in accesses:
                     if not item.ordered_after(access):
                         self._conflict(engine, array, position, access, verb, "writes")
-            # Whatever conflicts with these from now on conflicts with this write, too.
+            # Later accesses that conflict with these also conflict with this write.
             location.reads = location.atomic_reads = location.atomic_writes = ()
         location.write = (item, item.phase, item.time, *engine.where())
 
     def atomic(
         self, engine: Engine, array: SimulatedArray, position: Any, address: int, *, changes: bool
     ) -> None:
-        """Record an atomic load (or, with ``changes``, any other atomic operation)."""
+        """Record an atomic operation: a load, or with ``changes`` any other."""
         if self.written is not None and changes:
             self.written.add(address)
         if engine.races == "ignore" or self.kind == "private":
@@ -347,7 +348,7 @@ class SimulatedArray:
         self.root.touched = True
 
     def converted(self, value: Any) -> Any:
-        """Return ``value`` in this array's dtype, as the device converts it (low bits)."""
+        """Return ``value`` in this array's dtype, truncated to its low bits as on the device."""
         if type(value) in self._accepted:
             return value
         if isinstance(value, (complex, np.complexfloating)) and self.dtype.kind != "c":
@@ -395,7 +396,7 @@ class SimulatedArray:
         return self._memory
 
     def _locate(self, index: Any, verb: str) -> tuple[Any, int]:
-        """Return the element's position and address; position ``None`` for slices and rows."""
+        """Return position and address of an element; no position for slices and rows."""
         indices = index if type(index) is tuple else (index,)
         if len(indices) != self.ndim:
             if len(indices) > self.ndim:
@@ -466,7 +467,7 @@ class PrivateArray(SimulatedArray):
 
 
 class AtomicRef:
-    """Atomic operations on one element; the memory order decides what they order besides."""
+    """Atomic operations on one element; the memory order decides what else they order."""
 
     __slots__ = (
         "_address", "_array", "_engine", "_position",
@@ -587,7 +588,9 @@ class AtomicRef:
             clocks[self._address] = released.joined(clocks.get(self._address))
 
     def _count_spin(self, value: Any) -> None:
-        """Count turns: items run one at a time, one that waits for another waits forever."""
+        """Count the turns of a spinning item: only one item runs at a time, so an item that
+        waits for another by spinning waits forever.
+        """
         item = self._engine.item
         key = (self._address, value.tobytes())
         count = item.spin[1] + 1 if item.spin[0] == key else 1

@@ -43,10 +43,10 @@ def _wrap(value: int, signed: bool) -> Any:
 
 
 def _is_signed(value: Any, beside: Any = None) -> bool:
-    """Return whether an integer counts as signed, alone or beside another one."""
+    """Return whether an integer is treated as signed, alone or in an operation with another one."""
     if isinstance(beside, np.uint64) and isinstance(value, _Literal):
         return int(value) < 0
-    if isinstance(value, bool | np.bool_):  # takes the type of the integer beside it
+    if isinstance(value, bool | np.bool_):  # A literal takes the type of the other integer.
         return beside is None or isinstance(beside, bool | np.bool_)
     return not isinstance(value, np.unsignedinteger)
 
@@ -73,7 +73,7 @@ def _rshift(a: int, b: int) -> int:
     return a >> (b if 0 <= b < _BITS else _BITS)
 
 
-#: Of integers with all their bits, of which the caller keeps those of the result's type.
+#: Operations on integers in full precision; the caller keeps the bits of the result's type.
 INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -95,7 +95,7 @@ _INTEGERS = (np.integer, int, np.bool_)
 
 
 def _plain(value: Any) -> Any:
-    """Return an integer made here as NumPy's own scalar; anything else as it is."""
+    """Return an integer of a class made here as NumPy's own scalar, other values unchanged."""
     base = _BASES.get(type(value))
     return value if base is None else base(value)
 
@@ -114,7 +114,7 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
             signed = _is_signed(a, b) or _is_signed(b, a)
         if is_exact:
             return _wrap(integers(int(a), int(b)), signed)
-        # Operands are converted to the result's type first, exponents are not.
+        # Operands are converted to the result's type first, except exponents.
         second = int(b) if name == "pow" else _wrapped(int(b), signed)
         return _wrap(integers(_wrapped(int(a), signed), second), signed)
 
@@ -158,7 +158,7 @@ def _integer_type(base: type) -> type:
     members["__divmod__"] = lambda self, other: (self // other, self % other)
     members["__rdivmod__"] = lambda self, other: (other // self, other % self)
     members["__hash__"] = lambda self: hash(int(self))
-    # These are computed in their own width and then widened: the least integer stays what it is.
+    # Computed in their own width and then widened, so the smallest integer stays unchanged.
     members["__neg__"] = lambda self: _wrap(int(_low_bits(-int(self), base)), signed)
     members["__invert__"] = lambda self: _wrap(int(_low_bits(~int(self), base)), signed)
     members["__pos__"] = lambda self: _wrap(int(self), signed)
@@ -172,7 +172,7 @@ def _low_bits(value: Any, base: type) -> Any:
     if type(value) is base:
         return value
     if type(value) is int:
-        value &= (1 << 64) - 1  # NumPy makes no array of what no dtype holds
+        value &= (1 << 64) - 1  # NumPy creates no array from integers that fit no dtype.
     return np.asarray(value).astype(base)[()]
 
 
@@ -189,7 +189,7 @@ def _int64_type() -> Any:
     in powers only: NumPy refuses negative exponents, and makes a float64 of a float32.
     """
     base: Any = np.int64
-    # A lower priority than of the types above, to whose arithmetic mixed operations are left.
+    # A lower priority than that of the types above, whose methods compute mixed operations.
     members: dict[str, Any] = {"__slots__": (), "__array_priority__": 50.0}
     members["__hash__"] = base.__hash__
     members["__new__"] = lambda cls, value=0: base.__new__(cls, _low_bits(value, base))
@@ -223,7 +223,7 @@ NUMPY_TYPES[np.int64] = _Int64
 
 
 class _Literal(_Int64):  # type: ignore[misc,valid-type]
-    """An integer written in a kernel: beside a uint64 it is one, unless it is negative.
+    """An integer literal in a kernel: it becomes uint64 next to a uint64, unless it is negative.
 
     A member of an ``IntEnum`` is one, too, and has its value.
     """
@@ -236,14 +236,14 @@ class _Literal(_Int64):  # type: ignore[misc,valid-type]
         return self
 
 
-# NumPy's integer types as they are inside a kernel.
+# The integer types of NumPy in a kernel.
 CONSTRUCTORS: dict[Any, Any] = dict(NUMPY_TYPES)
 
 
 class _Half:
-    """Makes the nearest half of a number, which a kernel computes with as a float32."""
+    """Rounds a number to float16, which a kernel computes with as a float32."""
 
-    dtype = np.dtype(np.float16)  # what NumPy takes it for
+    dtype = np.dtype(np.float16)  # the dtype by which NumPy identifies it
 
     def __new__(cls, value: Any = 0) -> Any:
         return np.float32(np.float16(value))
@@ -254,12 +254,12 @@ _BASES = {made: base for base, made in CONSTRUCTORS.items()} | {_Literal: np.int
 
 
 def literal(value: Any) -> Any:
-    """Return a number of the kernel's text, or of a global or captured name, with its type."""
+    """Return a literal, or a number in a global or captured name, with its type in a kernel."""
     return _Literal(value) if type(value) is int and -_SIGN <= value < _SIGN else typed(value)
 
 
 def typed(value: Any) -> Any:
-    """Return a scalar argument, an array element, or a tuple, with the type that a kernel sees."""
+    """Return a scalar argument, an array element or a tuple with its type in a kernel."""
     kind = type(value)
     if isinstance(value, tuple):
         items = map(typed, value)
@@ -306,7 +306,7 @@ def converter(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def matches(kind: Any, value: Any) -> bool:
-    """Return whether a value may be of a kind of ``_compiler.inference``."""
+    """Return whether a value has a kind of ``_compiler.inference``."""
     if kind is None:
         return True
     if isinstance(kind, tuple):
@@ -323,7 +323,7 @@ def matches(kind: Any, value: Any) -> bool:
         return (dtype, ndim) == (np.dtype(parts[0]), parts[1])
     if not isinstance(value, _SCALARS):
         return False
-    # A half is a float32 in a kernel.
+    # float16 values are float32 in a kernel.
     return bool(np.asarray(value).dtype == ("float32" if kind == "float16" else kind))
 
 
@@ -331,7 +331,7 @@ _SCALARS = (bool, int, float, complex, np.generic)
 
 
 def plain_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return ``dtype`` as NumPy knows it, also for the classes made here."""
+    """Return NumPy's own ``dtype``, also for the classes made here."""
     return np.dtype(_BASES.get(dtype, dtype) if isinstance(dtype, type) else dtype)
 
 
@@ -359,7 +359,7 @@ def _from_python(name: str) -> Callable[..., Any]:
             result = getattr(math, name)(float(number))
         except OverflowError:
             result = math.inf
-        except ValueError:  # at a pole
+        except ValueError:  # at a pole of the function
             result = math.inf
             if name == "gamma":
                 result = math.copysign(math.inf, number) if number == 0 else math.nan
@@ -393,14 +393,14 @@ MATH: dict[Any, Callable[..., Any]] = {
     getattr(math, name): _from_ufunc(getattr(np, _UFUNC_NAMES.get(name, name)))
     for name in _AS_UFUNCS.split()
 }
-MATH |= {  # of Python 3.11
+MATH |= {  # only in Python 3.11 and later
     getattr(math, name): _from_ufunc(getattr(np, name))
     for name in ("cbrt", "exp2")
     if hasattr(math, name)
 }
 MATH |= {getattr(math, name): _from_python(name) for name in ("erf", "erfc", "gamma", "lgamma")}
 MATH[math.ldexp] = lambda value, exponent: np.ldexp(_as_float(value), int(exponent))
-# Of floats these return a float on the device, not Python's int.
+# For floats these return a float on the device, not Python's int.
 MATH |= {getattr(math, name): _rounding(getattr(np, name)) for name in ("ceil", "floor", "trunc")}
 
 
@@ -424,7 +424,7 @@ _KINDS: dict[Any, type | tuple[type, ...]] = {
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    """Return ``isinstance`` in a kernel, where the names of types stand for other types."""
+    """Return ``isinstance`` for kernels, where type names refer to other types."""
     named = {id(BUILTINS.get(kind.__name__)): known for kind, known in _KINDS.items()}
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         known: Any = named.get(id(kind), _KINDS.get(kind, _BASES.get(kind, kind)))
@@ -434,7 +434,7 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 
 def _are_mixed(a: Any, b: Any) -> bool:
-    """Return whether one is uint64 and the other counts as signed."""
+    """Return whether one operand is uint64 and the other is treated as signed."""
     return (isinstance(a, np.uint64) and isinstance(b, _INTEGERS) and _is_signed(b, a)) or (
         isinstance(b, np.uint64) and isinstance(a, _INTEGERS) and _is_signed(a, b)
     )

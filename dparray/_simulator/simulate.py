@@ -138,7 +138,7 @@ def _all_arguments(
     except TypeError as error:
         if named:
             raise KernelArgumentError(f"simulate({function.__name__}): {error}") from None
-        return args  # too few or too many, which is reported with their names
+        return args  # A wrong number of arguments is reported with their names.
     bound.apply_defaults()
     return tuple(bound.arguments.values())[1:]
 
@@ -159,7 +159,7 @@ def _python_function(kernel: Any) -> FunctionType:
 
 
 def _sizes(index_range: Any) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Return the global size, and the local size where there are work-groups."""
+    """Return the global size, and the local size if there are work-groups."""
     if hasattr(index_range, "global_range") and hasattr(index_range, "local_range"):
         global_size, local_size = index_range.global_range, index_range.local_range
     elif (

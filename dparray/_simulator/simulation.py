@@ -60,7 +60,7 @@ _LANGUAGE_MODULES = ("dparray.kernel_api",)
 
 
 class WorkGroup:
-    """The items of one work-group, and which of them must run in the calling thread."""
+    """The items of a work-group, and the items that must run in the calling thread."""
 
     def __init__(self, items: Sequence[Any], chosen: tuple[int, ...] | None) -> None:
         self.items = items
@@ -70,7 +70,7 @@ class WorkGroup:
 
 
 class Simulation:
-    """One call of :func:`simulate`: the copied kernel, the running item, and the faults."""
+    """A call of :func:`simulate`: the copied kernel, the running item, the faults."""
 
     def __init__(self, function: FunctionType, races: str, types: Types | None = None) -> None:
         self.name = function.__name__
@@ -139,7 +139,7 @@ class Simulation:
         )
 
     def explain(self, error: Exception) -> SimulationError:
-        """Return the exception of the kernel's own code, with the item and the line."""
+        """Return an exception of the kernel's own code, with the item and the line."""
         code, line = self.kernel.__code__, self.kernel.__code__.co_firstlineno
         trace = error.__traceback__
         while trace is not None:
@@ -161,7 +161,7 @@ class Simulation:
         self.group_run.barrier(self._call_sites(sys._getframe(2)), _part(group, self.item))
 
     def _local_array(self, shape: Any, dtype: Any) -> SimulatedArray:
-        """Return the array of a call in the kernel's text, for the group that runs."""
+        """Return the local array of a call in the kernel's source, for the running group."""
         if self.group_run is None:
             raise RuntimeError("a LocalArray was made outside of a simulation")
         if not self.group_run.is_group:
@@ -186,7 +186,7 @@ class Simulation:
         of_part = isinstance(group, SimulatedSubGroup)
         return group.members if of_part else len(self.group_run.group.items)
 
-    # group algorithms: every item brings a value, and a barrier makes all of them known
+    # group algorithms: each item passes a value, and a barrier makes all values available
 
     def _exclusive_scan_over_group(
         self, group: Any, value: Any, operation: Any = "add", initial: Any = None
@@ -237,7 +237,7 @@ class Simulation:
         return lambda a, b: scalar(combine(a, b))
 
     def _exchange(self, source: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that gives items of a sub-group the value of another, or their own."""
+        """Return a function that gives each item of a sub-group the value of an item."""
 
         def exchange(group: Any, value: Any, *other: Any, **named: Any) -> Any:
             if not isinstance(group, SimulatedSubGroup):
@@ -251,7 +251,7 @@ class Simulation:
         return exchange
 
     def _brought(self, group: Any, value: Any) -> list[Any]:
-        """Return the values of all items of the group, in the order of their linear ids."""
+        """Return the values of all items of a group, in the order of their linear ids."""
         if self.group_run is None:
             raise RuntimeError("a group algorithm ran outside of a simulation")
         part = _part(group, self.item)
@@ -276,7 +276,8 @@ class Simulation:
     # the copy
 
     def _copy(self, function: FunctionType, variant: int = 0) -> Any:
-        """Return ``function`` with the same lines; its names stand for simulated counterparts.
+        """Return a copy of ``function`` with the same lines, in which names refer to simulated
+        counterparts.
 
         Args:
             function: which.
@@ -294,7 +295,7 @@ class Simulation:
         namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}, **names}
         cells = tuple(CellType() for _ in code.co_freevars)
         copy = FunctionType(code, namespace, function.__name__, None, cells or None)
-        # Known before its names are looked up, since functions may call each other.
+        # Registered before its names are looked up, because functions may call each other.
         self._copies[id(function), variant] = copy
         self._codes.update(id(one) for one in nested(code))
         for name in {name for one in nested(code) for name in one.co_names}:
@@ -304,7 +305,7 @@ class Simulation:
         for cell, name in zip(cells, code.co_freevars, strict=True):
             try:
                 cell.cell_contents = self._stand_in(captured[name].cell_contents)
-            except ValueError:  # a name that is not bound yet
+            except ValueError:  # a name without a value yet
                 continue
         copy.__defaults__ = function.__defaults__ and tuple(
             typed(plain(each)) for each in function.__defaults__
@@ -313,21 +314,21 @@ class Simulation:
         return copy
 
     def constant(self, value: Any) -> Any:
-        """Return the value of a parameter that is a constant of the kernel."""
+        """Return the value of a constant parameter of the kernel."""
         return self._stand_in(value.type if isinstance(value, np.dtype) else value)
 
     def _stand_in(self, value: Any) -> Any:
-        """Return the value of a name of the kernel in its copy."""
+        """Return the value of a kernel's name in its copy."""
         if isinstance(value, ModuleType):
             return View(value, self._stand_in)
-        # A function that was made by `exec` may be of no module.
+        # A function that `exec` created may have no module.
         module = getattr(value, "__module__", None) or ""
         if module.startswith(_LANGUAGE_MODULES):
             return self._language.get(getattr(value, "__name__", ""), value)
         value = scalar_function(value) or plain(value)
         is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
         if is_enumeration or isinstance(value, enum.Enum):
-            # One for each, as they are compared; a member's value is a number of the kernel.
+            # One view for each enumeration, because members are compared.
             return self._copies.setdefault(id(value), View(value, self._stand_in))
         if isinstance(value, type):
             return (
@@ -349,12 +350,12 @@ class Simulation:
         return value
 
     def _device_function(self, function: FunctionType) -> Callable[..., Any]:
-        """Return a device function, which has other types for other arguments."""
+        """Return the copy of a device function, which has different types for other arguments."""
         found = self._types.of(function)
         if not found:
             made: Callable[..., Any] = self._copy(function)
             return made
-        if id(function) in self._copies:  # as functions may call each other
+        if id(function) in self._copies:  # registered first, because functions may call each other
             known: Callable[..., Any] = self._copies[id(function)]
             return known
         signature = inspect.signature(function)
@@ -394,7 +395,7 @@ class Simulation:
 
 
 def _part(group: Any, item: WorkItem) -> int | None:
-    """Return the index of a sub-group; ``None`` of a work-group."""
+    """Return the index of a sub-group; ``None`` for a work-group."""
     return item.part if isinstance(group, SimulatedSubGroup) else None
 
 
@@ -407,11 +408,11 @@ _NEW, _RUNNING, _WAITING, _READY, _DONE = range(5)
 
 
 class _Abandoned(BaseException):
-    """Unwinds the items that are suspended when another one has failed."""
+    """Raised in suspended items when another item has failed, to end their threads."""
 
 
 class _Baton:
-    """A thread that takes part; it runs only while it holds the baton."""
+    """A thread of the simulation, which runs only while it holds the baton."""
 
     def __init__(self) -> None:
         self._turn = threading.Semaphore(0)
@@ -424,7 +425,7 @@ class _Baton:
 
 
 class Workers:
-    """Threads for suspended items, reused from group to group and ended with the simulation."""
+    """Threads for suspended items, reused by later groups and ended with the simulation."""
 
     def __init__(self) -> None:
         self._idle: list[_Worker] = []
@@ -462,7 +463,7 @@ class _Worker(_Baton):
 
 
 class GroupRun:
-    """Runs the items of one work-group, one at a time, handing over at barriers.
+    """Runs the items of a work-group one at a time, and switches between them at barriers.
 
     Exactly one thread is at work at any moment. It hands the baton on when its item is
     suspended at a barrier, or when the next item to go on is suspended in another thread.
@@ -481,12 +482,12 @@ class GroupRun:
         count = len(group.items)
         self._states = [_NEW] * count
         self._threads: list[_Baton | None] = [None] * count
-        # Where each waits, and of which sub-group, or of the group, the barrier is.
+        # For each waiting item: the call site of its barrier, and its sub-group, if any.
         self._sites: list[tuple[tuple[CodeType, int], ...]] = [()] * count
         self._parts: list[int | None] = [None] * count
         self._error: BaseException | None = None
         self._caller = _Baton()
-        self._first = 0  # no item before this one can go on in this phase
+        self._first = 0  # All items before this one are waiting or done.
 
     def run(self) -> None:
         self._simulation.group_run = self
@@ -496,7 +497,7 @@ class GroupRun:
             raise self._error
 
     def work(self, thread: _Baton) -> None:
-        """Run items in ``thread`` until another thread must go on or the group is finished."""
+        """Run items in ``thread`` until another thread must continue or the group is finished."""
         is_caller = thread is self._caller
         while (member := self._next()) is not None:
             if self._states[member] == _NEW and self._may_run(member, is_caller):
@@ -519,7 +520,7 @@ class GroupRun:
         return reserved is None or is_caller == (member == reserved)
 
     def _give(self, member: int) -> None:
-        """Let the item at ``member`` go on: in its thread, in the caller's, or in a new one."""
+        """Let the item at ``member`` continue: in its thread, in the caller's, or in a new one."""
         thread = self._threads[member]
         if thread is not None:
             thread.give()
@@ -559,7 +560,7 @@ class GroupRun:
             thread.await_turn()
 
     def barrier(self, sites: tuple[tuple[CodeType, int], ...], part: int | None) -> None:
-        """Suspend the running item until all items of the group, or of its sub-group, are here."""
+        """Suspend the running item until all items of the group, or sub-group, have arrived."""
         work_item = self._simulation.item
         member = work_item.local_linear
         thread = self._threads[member]
@@ -578,7 +579,7 @@ class GroupRun:
         self._simulation.item = work_item
 
     def _next(self) -> int | None:
-        """Return the item to go on; ``None`` when the group is finished."""
+        """Return the item that continues; ``None`` if the group is finished."""
         states = self._states
         if self._error is None:
             for member in range(self._first, len(states)):
@@ -588,7 +589,7 @@ class GroupRun:
             waiting = [member for member, state in enumerate(states) if state == _WAITING]
             if not waiting:
                 return None
-            # Those of a sub-group go on whatever the rest of the group waits for.
+            # A complete sub-group continues even if the rest of the group waits for something else.
             part = next((self._parts[one] for one in waiting if self._parts[one] is not None), None)
             members = [
                 member
@@ -623,7 +624,7 @@ class GroupRun:
         self._first = 0
 
     def _all_at_one_barrier(self, members: list[int], part: int | None) -> bool:
-        """Return whether all of a group, or of a sub-group, wait at one; else that is the error."""
+        """Return whether all items of a group or sub-group wait at one barrier, else an error."""
         waiting = [member for member in members if self._states[member] == _WAITING]
         missing = [member for member in members if self._states[member] != _WAITING]
         stops = {(self._sites[member], self._parts[member]) for member in waiting}

@@ -1,4 +1,4 @@
-"""The kernel's code, rewritten so that numbers have the types they have on a device."""
+"""Rewrite a kernel's code so that numbers have the same types as on a device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dparray._simulator.numbers import converter, literal
 
 
 class View:
-    """A module or an enumeration as the kernel sees it: members stand for their counterparts."""
+    """A module or an enumeration inside a kernel, with counterparts as members."""
 
     def __init__(self, owner: Any, stand_in: Callable[[Any], Any]) -> None:
         self._owner = owner
@@ -34,7 +34,7 @@ def nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def typed_literals(code: CodeType) -> CodeType:
-    """Return ``code`` with literals of the types the compiler gives them."""
+    """Return ``code`` whose literals have the types that the compiler gives them."""
     constants: list[Any] = []
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -48,14 +48,14 @@ def typed_literals(code: CodeType) -> CodeType:
 
 # --- types of variables ---------------------------------------------------------------------------
 # A variable that is assigned more than once, `a if condition else b` and an item of a tuple have
-# one type in a kernel, whatever came there: the type that the compiler gives them. Each such place
-# is a *site*. The compiler types a copy of the function in which sites are calls of
+# one type in a kernel, which the compiler infers from all assigned values. Each such place is a
+# *site*. The compiler types a copy of the function in which sites are calls of
 # ``_compiler.inference.site``; in the copy that runs they are calls that convert to these types.
 
 CONVERT = "dparray_convert_"
 _Wrap = Callable[[int, ast.expr], ast.expr]
 
-# Of Booleans, NumPy's operators give Booleans or raise; a kernel's give integers.
+# NumPy's operators on Booleans return Booleans or raise; those of a kernel return integers.
 _BOOLEAN_OPERATORS = (
     *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift),
     *(ast.USub, ast.UAdd),
@@ -64,19 +64,19 @@ _MAY_BE_BOOLEAN = (ast.Name, ast.Subscript, ast.Call, ast.Compare, ast.BoolOp, a
 
 
 class Instrumented(NamedTuple):
-    """A copy of a function with sites.
+    """A copy of a function, with its sites.
 
     Attributes:
         function: the copy, for the compiler.
         operands: the sites that are the operands of operators which are others of Booleans.
     """
 
-    function: Any  # mypy binds functions that are attributes
+    function: Any  # mypy treats function attributes as methods.
     operands: tuple[tuple[int, ...], ...]
 
 
 def instrumented(function: FunctionType, *, with_operands: bool) -> Instrumented | None:
-    """Return the copy of a function that tells the types of its sites; ``None`` if it has none."""
+    """Return a copy of the function that records the types of its sites, if it has any."""
     typing = _Typing(lambda number, node: _call(SITE, ast.Constant(number), node), with_operands)
     code = _rewritten(function, typing)
     if code is None or not typing.count:
@@ -91,12 +91,10 @@ def instrumented(function: FunctionType, *, with_operands: bool) -> Instrumented
 def converting(
     function: FunctionType, inferred: Inferred, *, with_operands: bool
 ) -> tuple[CodeType, dict[str, Any]]:
-    """Return the code of a function that converts at its sites, and the names that it calls for
-    it.
-    """
+    """Return the code of a function that converts at its sites, and the names it calls."""
     kinds = dict(inferred.sites)
     probe = instrumented(function, with_operands=with_operands)
-    # An operand that is a Boolean like the other one is an integer.
+    # If both operands are Booleans, they are converted to integers.
     for numbers in () if probe is None else probe.operands:
         are_boolean = all(kinds.get(number) == "bool" for number in numbers)
         for number in numbers:
@@ -118,7 +116,7 @@ def _call(name: str, *arguments: ast.expr) -> ast.expr:
 
 
 def _rewritten(function: FunctionType, typing: _Typing) -> CodeType | None:
-    """Return the code of a function after a transformer; ``None`` if there is no source."""
+    """Return the code of a transformed function; ``None`` without source."""
     source = source_of(function, exact=True)
     if source is None:
         return None
@@ -131,7 +129,7 @@ def _rewritten(function: FunctionType, typing: _Typing) -> CodeType | None:
     tree.args.defaults, tree.args.kw_defaults = [], [None] * len(tree.args.kwonlyargs)
     typing.start(tree)
     tree.body = [typing.visit(statement) for statement in tree.body]
-    # Captured names stay captured: the function is made inside of one that has them.
+    # Captured names must stay captured, so the function is defined inside another that has them.
     captured = [ast.arg(name) for name in function.__code__.co_freevars]
     parameters = ast.arguments([], captured, None, [], [], None, [])
     outer = ast.FunctionDef("dparray_outer", parameters, [tree], [])
@@ -142,17 +140,18 @@ def _rewritten(function: FunctionType, typing: _Typing) -> CodeType | None:
 
 
 def _assigned(tree: ast.FunctionDef) -> Iterator[str]:
-    """Yield the names of a function's variables, as often as they are assigned."""
+    """Yield the assigned variables of a function, once for each assignment."""
     yield from (each.arg for each in ast.walk(tree.args) if isinstance(each, ast.arg))
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         if isinstance(node, ast.For | ast.AugAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id  # which counts twice
+            # Counted twice: it is assigned in each turn, or had a value before.
+            yield node.target.id
 
 
 class _Typing(ast.NodeTransformer):
-    """Wraps the sites of a function, in an order that is the same each time."""
+    """Wraps the sites of a function, always in the same order."""
 
     def __init__(self, wrap: _Wrap, with_operands: bool) -> None:
         self.wrap = wrap
@@ -177,7 +176,7 @@ class _Typing(ast.NodeTransformer):
         made = self.wrap(number, node)
         return made if made is node else ast.copy_location(made, original)
 
-    # Functions inside of it are inlined by the compiler, which asks that they are as they are.
+    # Inner functions are inlined by the compiler, which requires them to be unchanged.
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         return node
@@ -192,7 +191,7 @@ class _Typing(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         if not isinstance(node.target, ast.Name):
             return self.generic_visit(node)
-        # The variable is read, too.
+        # The statement also reads the variable.
         value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
         ast.copy_location(value, node)
         ast.copy_location(value.left, node.target)
@@ -208,7 +207,7 @@ class _Typing(ast.NodeTransformer):
         return self.site(node, node)
 
     def condition(self, node: ast.expr) -> ast.expr:
-        """Transform a condition: where only its truth counts, `and` and `or` choose no value."""
+        """Transform a condition: only its truth matters, so `and` and `or` need no common type."""
         if isinstance(node, ast.BoolOp):
             node.values = [self.condition(each) for each in node.values]
             return node
@@ -253,11 +252,11 @@ class _Typing(ast.NodeTransformer):
         return node
 
     def may_be(self, *nodes: ast.expr) -> bool:
-        """Return whether the operands may all be Booleans."""
+        """Return whether all operands may be Booleans."""
         return self.with_operands and all(
             (
                 isinstance(node, _MAY_BE_BOOLEAN)
-                or isinstance(getattr(node, "value", None), bool)  # True, False
+                or isinstance(getattr(node, "value", None), bool)  # the literals True and False
             )
             and not (isinstance(node, ast.Name) and node.id not in self.variables)
             for node in nodes

@@ -1,4 +1,4 @@
-"""Vectors as a compiled kernel computes with them, for the simulator."""
+"""Vectors with the arithmetic of compiled kernels, for the simulator."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _converted(values: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return numbers in a dtype of vectors, as a cast of each; float16 values are computed with as
-    float32.
-    """
+    """Convert numbers to a dtype of vectors, each as by a cast; float16 is computed as float32."""
     with np.errstate(all="ignore"):
         cast = np.asarray(values).astype(dtype)
         return cast.astype("float32") if dtype == np.float16 else cast
 
 
 class Vector:
-    """``vec``: its elements do not change."""
+    """``vec``: an immutable vector."""
 
     __slots__ = ("_elements",)
-    __array_ufunc__ = None  # NumPy's scalars leave what is combined with one to it
+    __array_ufunc__ = None  # makes NumPy's scalars defer to this class
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, elements: Any) -> None:
@@ -158,12 +156,12 @@ def _combined(operation: str, a: Any, b: Any) -> Any:
         return NotImplemented
     compute = _OPERATORS[operation]
     width, common = _width((a, b)), _common(operation, (a, b))
-    if common is None:  # integers of which no type holds both
+    if common is None:  # integers without a common type
         exact = (_as_elements(each, _dtype(each), width).tolist() for each in (a, b))
         return Vector(np.array(list(map(compute, *exact)), bool))
     first, second = (_as_elements(each, common, width) for each in (a, b))
     if common.kind in "iu" and operation not in rules.COMPARISONS:
-        # Computed in 64 bits, of which the dtype's are kept.
+        # Computed in 64 bits, and truncated to the dtype.
         whole = numbers.INTEGER_OPERATIONS[operation]
         found = [whole(int(one), int(other)) for one, other in zip(first, second, strict=True)]
         return Vector(np.array([each % (1 << 64) for each in found], "uint64").astype(common))
@@ -191,7 +189,7 @@ _add_methods()
 
 
 def _choosing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return ``min`` or ``max``, of vectors too."""
+    """Return a ``min`` or ``max`` that also takes vectors."""
 
     def choose(*values: Any) -> Any:
         if not any(isinstance(each, Vector) for each in values):
@@ -206,7 +204,7 @@ def _choosing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _of_each(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a function of ``math``, of vectors too."""
+    """Return a function of ``math`` that also takes vectors."""
 
     def compute(*values: Any) -> Any:
         if not any(isinstance(each, Vector) for each in values):
@@ -233,20 +231,20 @@ MATH = {
 
 
 def make(*elements: Any) -> Vector:
-    """Return ``vec``."""
+    """Create a vector, as ``vec`` does in a kernel."""
     rules.width_of("vec", len(elements))
     common = np.result_type(*map(_dtype, elements))
     return Vector(np.array([_converted(each, common) for each in elements]))
 
 
 def full(width: Any, value: Any, dtype: Any) -> Vector:
-    """Return ``vec_full``."""
+    """Create a vector with equal elements, as ``vec_full`` does in a kernel."""
     count = rules.width_of("vec_full", int(width))
     return Vector(np.full(count, _converted(value, plain_dtype(dtype))))
 
 
 def where(condition: Any, a: Any, b: Any) -> Vector:
-    """Return ``vec_where``."""
+    """Select elements of two vectors, as ``vec_where`` does in a kernel."""
     if not isinstance(condition, Vector) or condition.dtype != _BOOL:
         raise TypeError(
             "vec_where: the condition must be a vector of Booleans, such as v > 0; got "
@@ -263,14 +261,14 @@ def where(condition: Any, a: Any, b: Any) -> Vector:
 
 
 def load(engine: Engine, array: Any, index: Any, width: Any) -> Vector:
-    """Return ``vec_load``: every element is read and checked."""
+    """Load a vector, as ``vec_load`` does in a kernel; every element is read and checked."""
     count = rules.width_of("vec_load", int(width))
     places = _places(engine, "vec_load", array, index, count)
     return Vector(_converted([array[place] for place in places], array.dtype))
 
 
 def store(engine: Engine, array: Any, index: Any, vector: Any) -> None:
-    """Run ``vec_store``: every element is written and checked."""
+    """Store a vector, as ``vec_store`` does in a kernel; every element is written and checked."""
     if not isinstance(vector, Vector):
         raise TypeError(
             f"vec_store: takes a vector, such as dp.vec_full(4, 0, x.dtype); got {vector!r}"

@@ -169,7 +169,7 @@ def _shape_of_sums(
     """Return the size and the number of the groups that add up n points, and their local memory."""
     if traits.kind == "gpu":
         lanes = min(traits.sub_group, traits.group)
-        pitch = lanes + 1  # work-items that read one column of different rows use different banks
+        pitch = lanes + 1  # so that work-items in different rows of a column use different banks
         memory = min(_GPU_LOCAL_MEMORY, traits.local_memory // 2)
         fewest = _GPU_GROUPS_A_UNIT * traits.units
     else:

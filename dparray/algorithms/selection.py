@@ -31,8 +31,8 @@ from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange
 from dparray.kernels import compact
 
-# Costs in NumPy additions: of reading a mask element, of a branch misprediction, and of an element
-# on two cores in a kernel including its chained tiles.
+# Costs, in additions of NumPy: of reading a mask element, of a branch misprediction, and of one
+# element in a kernel with chained tiles on two cores.
 _WALKING, _UNEXPECTED, _CHAINING = 2, 40, 5
 
 # The number of mask elements whose changes are counted, and of those in one sample.
@@ -116,7 +116,7 @@ class _Later:
         self.lost = 0.0
 
     def is_worth_more(self, lost: float) -> bool:
-        """Return whether another selection by NumPy, which loses these seconds, beats waiting."""
+        """Return whether NumPy selects again, losing these seconds, instead of a wait."""
         if limits.is_worth_waiting(lost, self.lost):
             return False
         self.lost += lost

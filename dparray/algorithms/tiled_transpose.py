@@ -23,8 +23,8 @@ from dparray.algorithms.ranges import WORDS, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.matrix import make_transpose_kernel
 
-# The side lengths of a tile, and the most rows of it that a group copies at a time: groups of one
-# sub-group would fill half of the places for work-items on an NVIDIA GPU.
+# The side lengths of a tile, and the maximum number of its rows that a group copies at a time.
+# (Groups of one sub-group would use half of the capacity of an NVIDIA GPU.)
 _SIDE, _TOGETHER = 32, 8
 # Smaller arrays fit in the caches in any access order; shorter sides leave tiles partly empty.
 _FEWEST = 1 << 14

@@ -36,7 +36,7 @@ from dparray.kernels.tiles import (
 
 # The work-items of a group, if the device supports groups of this size.
 _LOCAL = 256
-# The work-items of the one group that scans the results of all tiles, likewise.
+# The work-items of the one group that scans the results of all tiles, if the device supports it.
 _LANES = 1024
 # The counts of a group use at most this share of the local memory, so that two groups fit.
 _LOCAL_MEMORY_SHARE = 2

@@ -84,7 +84,7 @@ def _error() -> str | None:
 
 
 def _costs() -> dict[str, float]:
-    """Return the constants that choose between NumPy and kernels, if there is a CPU device."""
+    """Return the constants of the cost model, if there is a CPU device."""
     device_module = importlib.import_module("dparray.device")
     cost_model = importlib.import_module("dparray._evaluate.cost_model")
     if any(device.traits.shares_memory for device in device_module.devices()):

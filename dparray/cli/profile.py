@@ -15,7 +15,7 @@ from dparray._profile.profile import MAX_ROWS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Return the options of the command."""
+    """Declare the arguments of ``dparray profile``."""
     parser.add_argument("--trace", metavar="PATH", help="write a trace for ui.perfetto.dev")
     parser.add_argument(
         "--rows",

@@ -12,7 +12,7 @@ from dparray.dask.spill import DeviceSpill, bytes_of
 from dparray.device import Device
 from dparray.exceptions import ArgumentError
 
-#: Libraries that would start threads of their own beside a worker's.
+#: Libraries that would start their own threads in addition to a worker's.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TBB_NUM_THREADS")
 
 
@@ -91,7 +91,7 @@ class LocalCluster(SpecCluster):
 
 
 def _share(device: Device, devices: list[Device]) -> int:
-    """Half of the memory of a device, divided among the workers that have a part of it."""
+    """Return half of a device's memory, divided among the workers that share it."""
     root = device.filter_string
     sharing = sum(other.filter_string == root for other in devices)
     return device.traits.memory // (2 * sharing)

@@ -1,4 +1,4 @@
-"""Which device a worker has, as text that can be handed to another process."""
+"""The device of a worker, as text that can be passed to another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VARIABLE = "DPARRAY_DASK_PLACE"
 
 
 def usual_devices() -> list[Device]:
-    """Return all devices; of a machine with one CPU alone its cores, as sub-devices."""
+    """Return all devices, or, on a machine with one CPU only, its cores as sub-devices."""
     found = list(devices())
     only = found[0] if len(found) == 1 else None
     if only is not None and only.traits.units > 1 and only.device_type == "cpu":
@@ -23,7 +23,7 @@ def usual_devices() -> list[Device]:
 
 
 def places_of(wanted: list[Device]) -> list[dict[str, Any]]:
-    """Return how a worker finds each device, and the cores its threads are bound to.
+    """Return for each device the text by which a worker finds it, and the cores for its threads.
 
     A sub-device of a CPU by a number of compute units is a process bound to that number of cores:
     its driver shows a CPU of these cores, and processes compute at the same time, which
@@ -74,7 +74,7 @@ def check_devices(wanted: Any) -> list[Device]:
 
 
 def as_text(place: dict[str, Any]) -> str:
-    """Return a place for the environment of a process."""
+    """Return a place as text for the environment of a process."""
     return json.dumps(place)
 
 
@@ -86,7 +86,7 @@ def bind_process() -> None:
 
 
 def device_of_process() -> Device:
-    """Return the device that this process is the worker of."""
+    """Return the device of this worker process."""
     text = os.environ.get(VARIABLE)
     if not text:
         return default_device()

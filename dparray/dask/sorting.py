@@ -1,4 +1,4 @@
-"""Sorting vectors that no device can hold: by samples, chunk by chunk."""
+"""Sort vectors that do not fit on any device: by samples, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dask.delayed import delayed
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError, ShapeError
 
-#: Values that are looked at in each chunk for each part of the result.
+#: The number of samples in each chunk for each part of the result.
 _SAMPLES = 16
 
 
@@ -22,21 +22,21 @@ def _library() -> Any:
 
 
 def _sample(chunk: ndarray, count: int) -> np.ndarray:
-    """Return values of a chunk at regular positions of its order."""
+    """Return values of a chunk at regular positions in sorted order."""
     ordered = _library().sort(chunk)
     positions = np.linspace(0, max(0, chunk.size - 1), min(count, chunk.size)).astype(np.int64)
     return ordered[_library().asarray(positions, device=chunk.device)].asnumpy()
 
 
 def _splitters(samples: list[np.ndarray], parts: int) -> np.ndarray:
-    """Return the values between which the parts of the result lie."""
-    # Stable, since NumPy's other way leaves many float16 values unsorted on some processors.
+    """Return the values that separate the parts of the result."""
+    # Stable: NumPy's default sort leaves many float16 values unsorted on some processors.
     pooled = np.sort(np.concatenate(samples), kind="stable")
     return pooled[np.linspace(0, pooled.size - 1, parts + 1).astype(np.int64)[1:-1]]
 
 
 def _cut(chunk: ndarray, splitters: np.ndarray) -> list[ndarray]:
-    """Return the sorted chunk, a piece for each part of the result."""
+    """Return a sorted chunk in pieces, one for each part of the result."""
     dp = _library()
     ordered = dp.sort(chunk)
     values = dp.asarray(splitters, device=chunk.device)

@@ -37,7 +37,7 @@ class DeviceSpill(SpillBuffer):
 
 
 def bytes_of(name: str, value: Any) -> int:
-    """Return bytes that a number or a text stands for.
+    """Return the number of bytes that a number or a text such as "1 GB" specifies.
 
     Raises:
         ArgumentError: it is neither, or not positive.

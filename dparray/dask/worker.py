@@ -30,7 +30,7 @@ def arrays_in(value: Any) -> list[ndarray]:
 
 
 def _computed(run: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Run a task and compute what its result left pending: in the task's time, on its thread.
+    """Run a task and evaluate its pending results, within the task's time and on its thread.
 
     So what a worker holds is memory that can be counted, sent and written to disk, and its inputs
     are free.
@@ -55,15 +55,15 @@ class DeviceExecutor(ThreadPoolExecutor):
     """The threads of a worker."""
 
     def submit(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a task, a function with its arguments, and compute its result."""
+        """Run a task, a function with its arguments, and evaluate its result."""
         return super().submit(_computed, *args, **kwargs)
 
 
 def dask_setup(worker: Any) -> None:
-    """Called by ``distributed`` in a worker that begins."""
-    bind_process()  # before the driver counts the cores, when it is first asked for a device
+    """Set up a worker; ``distributed`` calls this when it starts."""
+    bind_process()  # must run before the driver counts the cores, at its first device query
     device.set_default_device(device_of_process())
-    # Dask picks elements by NumPy's index arrays, which are small.
+    # Dask selects elements by small NumPy index arrays.
     config.host_operands = "copy"
     before = worker.executors["default"]
     worker.executors["default"] = DeviceExecutor(

@@ -416,7 +416,7 @@ class Range(tuple[int, ...]):
     def __new__(cls, *extents: Any) -> Range:
         """Create a range of one to three sizes."""
         if len(extents) == 1 and type(extents[0]) is int and 0 < extents[0] < _MAX_ITEMS:
-            return tuple.__new__(cls, extents)  # the common case, without the checks
+            return tuple.__new__(cls, extents)  # common case without checks
         while len(extents) > 1 and extents[-1] is None:
             extents = extents[:-1]
         return tuple.__new__(cls, _extents("Range", extents))
@@ -590,6 +590,6 @@ def _as_range(what: str, size: Any) -> Range:
     if isinstance(size, Range):
         return size
     if type(size) is int and size > 0:
-        return tuple.__new__(Range, (size,))  # the common case, without the checks
+        return tuple.__new__(Range, (size,))  # common case without checks
     extents = size if isinstance(size, Iterable) and not isinstance(size, str) else (size,)
     return tuple.__new__(Range, _extents(what, extents))

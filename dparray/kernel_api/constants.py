@@ -46,7 +46,7 @@ def constant_parameters(function: Callable[..., Any]) -> frozenset[str]:
     for name, annotation in getattr(function, "__annotations__", {}).items():
         if isinstance(annotation, str) and annotation.rpartition(".")[2] == "constexpr":
             try:
-                # as Python itself would have done when it defined the function
+                # as Python would have done at the definition of the function
                 annotation = eval(annotation, function.__globals__)
             except Exception:
                 continue

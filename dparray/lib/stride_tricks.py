@@ -68,7 +68,7 @@ def sliding_window_view(
                 f"{x.shape}"
             )
         shape[at] -= extent - 1
-    materialize(x)  # windows overlap, so what is pending is computed first
+    materialize(x)  # Windows overlap, so pending values are computed first.
     strides = (*x.strides, *(x.strides[at] for at in axes))
     return x._view((*shape, *window), strides, x.offset)
 
@@ -100,7 +100,7 @@ def as_strided(
         array([[0, 1, 2],
                [1, 2, 3]])
     """
-    materialize(x)  # what is pending lies nowhere yet
+    materialize(x)  # Pending values have no memory yet.
     extents = x.shape if shape is None else _layout.check_view_shape(shape)
     steps = x.strides if strides is None else tuple(strides)
     if len(steps) != len(extents):
@@ -121,6 +121,6 @@ def as_strided(
 
 
 def _reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
-    """Return how far the elements lie before and behind the first one, in bytes."""
+    """Return the least and the largest distance of an element from the first one, in bytes."""
     ends = [(extent - 1) * step for extent, step in zip(shape, strides, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)

@@ -53,11 +53,11 @@ def expm(x: Any, /) -> ndarray:
 
 
 def _exponential(xp: Any, a: Any) -> Any:
-    """Return the exponentials of arrays of NumPy or a library."""
+    """Return the exponentials of the arrays of NumPy or of a device's library."""
     if not a.size:
         return a.copy()
     limit, numbers = _SINGLE if a.dtype.char in "fF" else _DOUBLE
-    coefficients = [each / numbers[0] for each in numbers]  # so that exp(0) is exactly 1
+    coefficients = [each / numbers[0] for each in numbers]  # makes exp(0) exactly 1
     norms = np.asarray(_on_host(xp, abs(a).sum(axis=-2).max(axis=-1)), np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         halvings = np.ceil(np.log2(norms / limit))

@@ -24,7 +24,7 @@ def floating(x: ndarray) -> ndarray:
 
 
 def _of_no_matrices(x: ndarray, *shapes: tuple[int, ...]) -> tuple[ndarray, ...]:
-    """Return the factors of a stack without matrices, which SciPy refuses or shapes otherwise.
+    """Return the factors of an empty stack, which SciPy rejects or gives other shapes.
 
     Those of one dimension are indices.
     """

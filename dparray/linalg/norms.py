@@ -112,7 +112,7 @@ def cond(x: Any, p: Any = None) -> ndarray:
 
 
 def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
-    """Return the norms of inverses, infinite where there is none."""
+    """Return the norms of inverses, infinite for singular matrices."""
     if x.ndim == 2:
         try:
             return matrix_norm(inv(x), ord=p)
@@ -165,7 +165,7 @@ def vector_norm(
     ord = 2 if ord is None else ord
     if isinstance(ord, bool) or not isinstance(ord, Real):
         raise ArgumentError(f"vector_norm: ord must be a real number; got {ord!r}")
-    ord = scalar_value(ord)  # NumPy's numbers do not widen what is computed in
+    ord = scalar_value(ord)  # NumPy scalars must not widen the dtype of the computation.
     if x.dtype.kind not in "fc":
         x = astype_array(x, default_float(x))
     size = apply(OPS["abs"], x)
@@ -224,7 +224,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
 
 
 def _best(values: ndarray, axis: int, ord: Any, keepdims: bool = False) -> ndarray:
-    """Return the largest of nonnegative values, 0 of none; the least for a negative ``ord``."""
+    """Return the largest of nonnegative values, 0 for none; the smallest for negative ``ord``."""
     if ord < 0:
         return reductions.min(values, axis, keepdims=keepdims)
     return reductions.max(values, axis, keepdims=keepdims, initial=0)

@@ -1,4 +1,4 @@
-"""Matrices as operands, and who computes with them."""
+"""Matrices as operands, and the choice of NumPy or the device's library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 LinAlgError = np.linalg.LinAlgError
 
 
-#: On a sub-device, LAPACK on the calling thread works on one core up to about this many elements.
+#: NumPy computes up to about this many elements on a sub-device: LAPACK then uses one core.
 _ONE_CORE_ELEMENTS = 64 * 64
 
 
@@ -42,7 +42,7 @@ def matrices(function: str, name: str, x: Any, square: bool = True) -> ndarray:
 
 
 def refuse_half(function: str, name: str, x: ndarray) -> None:
-    """Raise a DTypeError for an array of half precision, which linear algebra has none of."""
+    """Raise a DTypeError for a float16 array, which no function of linear algebra supports."""
     if x.dtype == _dtypes.float16 or _dtypes.is_bfloat16(x.dtype):
         raise DTypeError(f"{function}: not defined for {x.dtype}; write {name}.astype('float32')")
 
@@ -61,7 +61,7 @@ def compute(
     arrays: Sequence[tuple[str, ndarray]],
     library: Callable[..., Any],
 ) -> Any:
-    """Return the results of a function of NumPy's on a CPU device, of the library's on any other.
+    """Call a function: NumPy's on a CPU device, the library's on any other device.
 
     Args:
         function: the name, for messages.
@@ -79,7 +79,7 @@ def compute(
 
 
 def compute_by_name(function: str, arrays: Sequence[tuple[str, ndarray]], **options: Any) -> Any:
-    """Return the results of a function of ``linalg`` by its name."""
+    """Call a function of ``linalg`` by its name, as :func:`compute` does."""
     return compute(function, arrays, partial(dispatch.by_name(f"linalg.{function}"), **options))
 
 

@@ -149,7 +149,7 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
 
 
 def _cheapest_order(extents: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Return the split of each run of a matrix chain, by dynamic programming."""
+    """Return the best split of each part of a chain of matrices, by dynamic programming."""
     count = len(extents) - 1
     cost = {(at, at): 0 for at in range(count)}
     cuts: dict[tuple[int, int], int] = {}

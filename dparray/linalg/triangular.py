@@ -82,7 +82,7 @@ def _solved(
     unit_diagonal: bool,
     check_finite: bool,
 ) -> ndarray:
-    """Solve with one triangle of a matrix; ``given`` is the matrix and the right side by name."""
+    """Solve with one triangle of a matrix; ``operands`` has the matrix and the right side."""
     x1, x2 = check_arrays(function, *given)
     (first, _), (second, _) = given
     x1, x2 = floating(matrices(function, first, x1)), floating(x2)
@@ -93,7 +93,8 @@ def _solved(
             f"{function}: {second} of shape {x2.shape} does not fit {first} of shape {x1.shape}; "
             f"its {'length' if x2.ndim < 2 else 'last axis but one'} must be {size}"
         )
-    # The factors of an upper triangular matrix are a unit matrix and itself, with no exchanges.
+    # An upper triangular matrix has as LU factors the unit matrix and itself, without row
+    # exchanges.
     factors = x1
     if lower:
         factors = matrix_transpose(x1)

@@ -57,7 +57,7 @@ _STRUCTURES = {b"dltensor": _Managed, b"dltensor_versioned": _Versioned}
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
-# By addresses, since a capsule that is being destroyed is no object any more.
+# These take addresses, because a capsule that is being destroyed cannot be passed as an object.
 _is_valid = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
@@ -77,7 +77,7 @@ def _release(address: int) -> None:
 
 @_Destructor
 def _drop(capsule: int) -> None:
-    """Release what no consumer took."""
+    """Release the array of a capsule that no consumer took."""
     for name in _STRUCTURES:
         if _is_valid(capsule, name):
             _release(_pointer_of(capsule, name))

@@ -23,7 +23,7 @@ MAX_FOLDED_BYTES = 1 << 20
 
 
 class TooLargeToFold(Exception):
-    """Raised for a constant that is computed at the first call instead of at load."""
+    """Raised for a constant that is too large to fold at load; the first call computes it."""
 
 
 class Node:
@@ -202,7 +202,7 @@ class Run:
         ) as error:  # fmt: skip
             row = node.row()
             if row is not None and row.is_users:
-                raise  # an error of a user function belongs to the user
+                raise  # an error in a user function is passed on unchanged
             raise self._located(node, values, error) from error
         finally:
             self.device.label = outer

@@ -25,7 +25,7 @@ from dparray.onnx import functions as dp
 Function = Callable[..., Any]
 
 _VARIABLE = re.compile(r"\bt\d+\b")
-_binding = threading.Lock()  # One plan at a time is bound; others run as recorded meanwhile.
+_binding = threading.Lock()  # One call binds a plan; others run it as recorded.
 
 
 class Line(NamedTuple):

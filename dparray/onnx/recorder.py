@@ -29,7 +29,7 @@ _ELEMENTWISE = {
     *("floor_divide", "remainder", "fmod"),
 }
 _SPECIAL = ("erf", "expit")
-#: Other functions whose only effect is to record operations, with no values from the host in them.
+#: Other functions that only record operations and read no values on the host.
 _DEFERRED = ("convolve", "convolved")
 #: Functions whose result may be a view of their first argument.
 _VIEWS = (dp.reshape, dp.transpose, dp.broadcast_to, dp.expand_dims, operator.getitem)
@@ -57,7 +57,7 @@ class Traced:
     """
 
     __slots__ = ("_name", "_untransposed", "_value", "recorder", "shares", "sources")
-    __array_ufunc__ = None  # NumPy's operators defer to this class
+    __array_ufunc__ = None  # makes NumPy's operators defer to this class
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -78,7 +78,7 @@ class Traced:
 
     @property
     def _any(self) -> Any:
-        """The array, or the one whose axes it permutes."""
+        """The array, or the array whose axes it permutes."""
         if self._value is None and self._untransposed is not None:
             return self._untransposed[0].value
         return self._value
@@ -264,7 +264,7 @@ class Recorder:
             wide = (x.ndim for x in arguments if isinstance(x, Traced) or np.size(x) != 1)
             rank = max(wide, default=-1)
         dtypes = [each.dtype for each in arguments if is_elementwise and isinstance(each, Traced)]
-        names: list[str] = []  # not the values, which this closure would keep alive
+        names: list[str] = []  # This closure must not keep the values alive.
         first = arguments[0] if arguments else None
         shares = function in _VIEWS and isinstance(first, Traced) and first.shares
 
@@ -280,7 +280,7 @@ class Recorder:
                     return self.place(x).value
                 x = x.reshape(())[()]
             if isinstance(x, np.floating) and x.dtype in dtypes:
-                return x.item()  # it has the same meaning, and takes fewer checks
+                return x.item()  # It has the same meaning with fewer checks.
             if type(x) in (tuple, list):
                 return type(x)(map(plain, x))
             return x
@@ -341,7 +341,7 @@ class Recorder:
 
 
 def _in_order_of_memory(arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Any] | None:
-    """Return the operands before the permutation that all have, and it; ``None`` if there is none.
+    """Return the operands before their common permutation, and it; ``None`` without one.
 
     The transposed results of convolutions stay channels-last, so that the operations that follow
     are computed with them.
@@ -358,12 +358,12 @@ def _in_order_of_memory(arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Any]
         elif np.ndim(x) == 0:
             found.append(x)
         elif isinstance(x, Traced) and x.name is not None:
-            return None  # it has another order in memory
+            return None  # It has a different order in memory.
         elif x.ndim <= len(order):
             wide = x.reshape((*(1,) * (len(order) - x.ndim), *x.shape))
             made = wide.transpose(inverse)
             if isinstance(made, Traced):
-                made._fix_order()  # otherwise the next call would permute it again
+                made._fix_order()  # Otherwise the next call would permute it again.
             found.append(made)
         else:
             return None

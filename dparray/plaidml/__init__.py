@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``dparray.plaidml.keras`` when it is first asked for."""
+    """Import ``dparray.plaidml.keras`` at its first use."""
     if name == "keras":
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

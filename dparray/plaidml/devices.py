@@ -28,7 +28,7 @@ from dparray.tilelang.values import set_floatx as _set_floatx
 
 
 class Context:
-    """A scope of work: what is submitted in it can be cancelled with it.
+    """A scope of work: cancelling it cancels all work that was submitted in it.
 
     Attributes:
         eventlog_filename: where an event log was asked for; none is written.
@@ -39,11 +39,11 @@ class Context:
         self.eventlog_filename: str | None = None
 
     def cancel(self) -> None:
-        """Refuse further work; what was submitted ends."""
+        """Reject further work; submitted work completes."""
         self._is_open = False
 
     def shutdown(self) -> None:
-        """Return the same; a second time it does nothing."""
+        """Cancel the context; a second call does nothing."""
         self._is_open = False
 
     def set_eventlog_filename(self, filename: str) -> None:
@@ -51,13 +51,13 @@ class Context:
         self.eventlog_filename = filename
 
     def check(self) -> None:
-        """Raise :class:`Cancelled` where the context is closed."""
+        """Raise :class:`Cancelled` if the context is closed."""
         if not self._is_open:
             raise Cancelled("the context was cancelled or shut down; make another: Context()")
 
 
 class DType(enum.IntEnum):
-    """Types of elements."""
+    """Element types, under PlaidML's names."""
 
     BOOLEAN = 2
     INT8 = 0x10
@@ -74,7 +74,7 @@ class DType(enum.IntEnum):
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The dtype of arrays."""
+        """The NumPy dtype of the type."""
         return np.dtype("bool" if self is DType.BOOLEAN else self.name.lower())
 
 
@@ -89,14 +89,14 @@ def set_floatx(dtype: DType) -> None:
 
 
 class Dimension(NamedTuple):
-    """A dimension: its size, and the distance of its elements, counted in elements."""
+    """A dimension: its size, and its stride in elements."""
 
     size: int
     stride: int
 
 
 class Shape:
-    """The type and the sizes of a tensor, stored row by row.
+    """The type and the sizes of a tensor in row-major order.
 
     Attributes:
         dtype: the :class:`DType`.
@@ -118,7 +118,7 @@ class Shape:
 
     @property
     def ctype(self) -> Any:
-        """The type of an element in ctypes; of a half its bits."""
+        """The ctypes type of an element; for float16, of its bits."""
         if self.dtype is DType.FLOAT16:
             return ctypes.c_uint16
         return np.ctypeslib.as_ctypes_type(self.dtype.numpy)
@@ -132,7 +132,7 @@ class Shape:
 
     @property
     def dimension_count(self) -> int:
-        """How many they are."""
+        """The number of dimensions."""
         return len(self._dims)
 
     def __eq__(self, other: object) -> bool:
@@ -156,7 +156,7 @@ class DeviceConfig(NamedTuple):
 
 
 def devices(ctx: Context, limit: int = 1, return_all: bool = False) -> Any:
-    """Return the devices there are.
+    """Return the available devices.
 
     Args:
         ctx: the context.
@@ -205,11 +205,11 @@ class Device:
         self._is_open = True
 
     def get_context(self) -> Context:
-        """Return the context it was opened in."""
+        """Return the context in which the device was opened."""
         return self._context
 
     def check(self) -> None:
-        """Raise where the device is closed."""
+        """Raise if the device is closed."""
         if not self._is_open:
             raise FailedPrecondition("the device was closed; open it again: Device(ctx, config)")
 
@@ -222,7 +222,7 @@ class Device:
 
 @contextlib.contextmanager
 def open_first_device(ctx: Context) -> Iterator[Device]:
-    """Return the first device, closed at the end of the block.
+    """Open the first device; the end of the block closes it.
 
     Example:
         >>> from dparray import plaidml
@@ -266,7 +266,7 @@ class Tensor:
 
     @property
     def array(self) -> ndarray:
-        """The contents as an array of dparray, in the same memory."""
+        """The contents as a dparray array in the same memory."""
         if self._array is None:
             raise FailedPrecondition("the tensor's device was closed, which freed its buffer")
         return self._array
@@ -277,7 +277,7 @@ class Tensor:
 
     @contextlib.contextmanager
     def mmap_discard(self, ctx: Context) -> Iterator[View]:
-        """Return a view to write to; what the tensor held before is lost.
+        """Return a view for writing; the previous contents of the tensor are lost.
 
         Raises:
             MapError: another view of it is open in this thread.
@@ -287,7 +287,7 @@ class Tensor:
 
     @contextlib.contextmanager
     def mmap_current(self, ctx: Context | None = None) -> Iterator[View]:
-        """Return a view of the contents, after the runs that write them have ended.
+        """Return a view of the contents, after all runs that write to them.
 
         Raises:
             MapError: another view of it is open in this thread.
@@ -295,7 +295,7 @@ class Tensor:
         yield from self._viewed("rw")
 
     def _viewed(self, mode: str) -> Iterator[View]:
-        # A closing map of mode "w" writes its memory back, also that of a view without writeback().
+        # Closing a map of mode "w" writes its memory back, even for a view without writeback().
         view = View(self.array.map("rw"), mode == "rw")
         try:
             yield view
@@ -311,7 +311,7 @@ class Tensor:
                 view._end()
 
     def as_ndarray(self, ctx: Context) -> Any:
-        """Return the contents in a NumPy array, the same one in every call."""
+        """Return the contents as a NumPy array, the same object in every call."""
         ctx.check()
         values = self.array.asnumpy()
         if self._kept is None:

@@ -1,4 +1,4 @@
-"""PlaidML's errors, by their names."""
+"""PlaidML's errors, under its names."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ class FailedPrecondition(PlaidMLError):
 
 
 class InvalidArgument(PlaidMLError, ValueError):
-    """An argument, a configuration or a binding that does not fit."""
+    """An argument, a configuration or a binding that is not valid."""

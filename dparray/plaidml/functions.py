@@ -14,7 +14,7 @@ from dparray.tilelang.invocation import Invocation as TileInvocation
 
 
 class Function:
-    """A program in the Tile language; it is parsed here, and belongs to no device.
+    """A program in the Tile language, which is parsed here and independent of devices.
 
     Attributes:
         code: the text.
@@ -57,7 +57,7 @@ class Function:
 
 
 class Invocation:
-    """A run that was submitted; mapping an output waits for it."""
+    """A submitted run; mapping an output waits for it."""
 
     def __init__(self, submitted: TileInvocation) -> None:
         self.submitted = submitted
@@ -113,7 +113,7 @@ class Invoker:
             self.set_output(name, value)
 
     def get_output_shape(self, name: str) -> Shape:
-        """Return the shape that an output will have; all inputs are bound."""
+        """Return the shape of an output; all inputs must be bound."""
         found = self._function.tile.infer(*self._values())
         if name not in found:
             raise InvalidArgument(

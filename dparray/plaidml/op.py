@@ -126,7 +126,7 @@ def pow(x: Any, p: Any) -> Value:
 
 
 def clip(value: Any, min_val: Any, max_val: Any) -> Value:
-    """Limit to a range; ``None`` leaves a side open."""
+    """Limit to a range; ``None`` omits a limit."""
     found = Value.from_python_value(value)
     found = found if min_val is None else clip_min(found, min_val)
     return found if max_val is None else clip_max(found, max_val)
@@ -187,15 +187,15 @@ def variance(x: Any, axes: Any = None, keepdims: bool = False, floatx: Any = Non
 
 
 def argmax(x: Any, axis: int = -1) -> Value:
-    """Return the first position of the maximum along an axis, which is left out."""
+    """Return the first position of the maximum along an axis, which is removed."""
     (at,) = _axes(x, axis)
     names, indices = _names(x), _indices(x)
     kept = _without(indices, [at]), _without(names, [at])
     head, item = f"{', '.join(kept[0])} : {', '.join(kept[1])}", ", ".join(indices)
     head = head if kept[0] else ""
     return value_of(
-        # A comparison gives 0 elsewhere, so the largest distance from the end is taken: it is
-        # the first position's.
+        # A comparison gives 0 for other elements, so the maximum of the distance from the end finds
+        # the first position.
         f"function (I[{', '.join(names)}]) -> (O) {{ M[{head}] = >(I[{item}]); "
         f"P = {names[at]} - index(I, {at}); "
         f"F[{head}] = >(I[{item}] == M[{', '.join(kept[0])}] ? P[{item}]); "
@@ -274,7 +274,7 @@ def gemm(
     alpha: float | None = None,
     beta: float | None = None,
     broadcast: bool = True,
-    transA: bool = False,  # PlaidML's name
+    transA: bool = False,  # PlaidML's spelling
     transB: bool = False,
 ) -> Value:
     """Return ``alpha * a @ b + beta * c`` for matrices."""
@@ -314,7 +314,7 @@ def _dot(x: Value, y: Value, batch: int) -> Value:
 
 
 def reshape(x: Any, dims: Sequence[Any]) -> Value:
-    """Give another shape: -1 is the rest, 0 or ``None`` the size in that place."""
+    """Change the shape: -1 is the remaining size, 0 or ``None`` keeps the size in that position."""
     own = x.shape.dims
     wanted = [own[n] if size in (0, None) else size for n, size in enumerate(dims)]
     if -1 in wanted:
@@ -339,19 +339,19 @@ def reshape(x: Any, dims: Sequence[Any]) -> Value:
 
 
 def flatten(data: Any) -> Value:
-    """Return a matrix: the first axis, and all others as one."""
+    """Return a matrix: the first axis, and the other axes merged."""
     _check_known("flatten", data)
     first, *others = data.shape.dims
     return reshape(data, (first, _product(others)))
 
 
 def squeeze(x: Any, axes: Any) -> Value:
-    """Leave out axes of size 1."""
+    """Remove axes of size 1."""
     return reshape(x, _without(x.shape.dims, _axes(x, axes)))
 
 
 def unsqueeze(x: Any, axes: Sequence[int]) -> Value:
-    """Insert axes of size 1 at these places of the result."""
+    """Insert axes of size 1 at these positions of the result."""
     dims = iter(x.shape.dims)
     count = x.shape.ndims + len(axes)
     return reshape(x, [1 if axis in axes else next(dims) for axis in range(count)])
@@ -387,7 +387,7 @@ def slice_tensor(data: Any, axes: Any = None, ends: Any = None, starts: Any = No
 
 
 def concatenate(tensors: Sequence[Any], axis: int = -1) -> Value:
-    """Join values along an axis, whose sizes are known."""
+    """Concatenate values along an axis whose sizes are known."""
     (at,) = _axes(tensors[0], axis)
     sizes = [each.shape.dims[at] for each in tensors]
     if any(not isinstance(size, int) for size in sizes):

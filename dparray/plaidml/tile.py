@@ -20,24 +20,24 @@ __all__ += ["unary_op"]
 
 
 class LogicError(PlaidMLError):
-    """Operations and values that do not fit together."""
+    """Raised for operations and values that do not fit together."""
 
 
 class Shape(NamedTuple):
-    """The type and the sizes of a value; a size that is not known is ``None``."""
+    """The type and the sizes of a value; an unknown size is ``None``."""
 
     dtype: DType
     dims: tuple[Any, ...]
 
     @property
     def ndims(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self.dims)
 
 
 def common_dtype(*dtypes: DType) -> DType:
-    """Return the type that holds the values of all: booleans are weakest, floats at least twice as
-    wide as integers beside them.
+    """Return the type that can represent the values of all types. Booleans are weakest; floats
+    are at least twice as wide as the integers with which they are combined.
     """
     found = dtypes[0]
     for each in dtypes[1:]:
@@ -62,7 +62,7 @@ def _common(a: DType, b: DType) -> DType:
 
 
 class Value:
-    """A tensor that operations will have computed when they are composed and run.
+    """A tensor that is computed when its operations are composed and run.
 
     Attributes:
         shape: a :class:`Shape`.
@@ -83,28 +83,28 @@ class Value:
 
     @classmethod
     def from_ndims(cls, ndims: int, dtype: DType = DType.FLOAT32, name: str = "") -> Value:
-        """Return an input of a rank."""
+        """Create an input of a given rank."""
         return cls(Shape(dtype, (None,) * ndims), name=name)
 
     @classmethod
     def from_dimensions(
         cls, dimensions: Sequence[int | None], dtype: DType = DType.FLOAT32, name: str = ""
     ) -> Value:
-        """Return an input of sizes, ``None`` where any will do."""
+        """Create an input of given sizes; ``None`` allows any size."""
         return cls(Shape(dtype, tuple(dimensions)), name=name)
 
     @classmethod
     def from_var(
         cls, var: Any, dimensions: Sequence[Any], dtype: DType = DType.FLOAT32, name: str = ""
     ) -> Value:
-        """Return a value that is a tensor, or a number."""
+        """Create a value from a tensor or a number."""
         if isinstance(var, Tensor):
             dtype = var.shape.dtype
         return cls(Shape(dtype, tuple(dimensions)), var=var, name=name)
 
     @classmethod
     def from_python_value(cls, value: Any, name: str = "") -> Value:
-        """Return a number as a value; a value is itself."""
+        """Convert a number to a value; return a value unchanged."""
         if isinstance(value, Value):
             return value
         if isinstance(value, bool | int):
@@ -234,7 +234,7 @@ class Operation:
 
     @property
     def output_tuple(self) -> tuple[Value, ...]:
-        """The outputs in order."""
+        """The outputs, in order."""
         return tuple(self.outputs.values())
 
     def sole_output(self) -> Value:
@@ -249,7 +249,7 @@ class Operation:
 
     @classmethod
     def function(cls, *args: Any, **kwargs: Any) -> Any:
-        """Make an operation, and return its output, or a tuple of them."""
+        """Create an operation, and return its output or a tuple of outputs."""
         made = cls(*args, **kwargs)
         return made.sole_output() if len(made.outputs) == 1 else made.output_tuple
 
@@ -257,7 +257,7 @@ class Operation:
 def value_of(
     code: str, inputs: Iterable[tuple[str, Any]], shape: Shape, name: str | None = None
 ) -> Value:
-    """Return the output ``O`` of a program."""
+    """Return the output ``O`` of a program as a value."""
     return Operation(code, inputs, [("O", shape)], name).sole_output()
 
 
@@ -287,7 +287,7 @@ def binary_op(
 
 
 def _sliced(value: Value, key: tuple[Any, ...]) -> Value:
-    """Return integers and slices with a positive or negative step, of known sizes."""
+    """Return integers and slices with positive or negative steps, and their sizes."""
     dims = value.shape.dims
     if len(key) > len(dims) or any(not isinstance(size, int) for size in dims):
         raise LogicError(f"{key} of a value of {dims}; slices need known sizes, and no more axes")
@@ -324,7 +324,7 @@ def compose(
     outputs: Sequence[tuple[str, Value]],
     updates: Sequence[tuple[Value, Value]] | None = None,
 ) -> Function:
-    """Return one function of everything that the outputs need.
+    """Compose all operations that the outputs need into one function.
 
     Args:
         ctx, dev: where it will run.
@@ -360,7 +360,7 @@ def load_function(ctx: Context, dev: Device, filename: str) -> Function:
 
 
 class _Composer:
-    """Puts the operations that values need in order."""
+    """Orders the operations that values depend on."""
 
     def __init__(self, inputs: Sequence[tuple[str, Value]]) -> None:
         self.header = [name for name, _ in inputs]
@@ -383,7 +383,7 @@ class _Composer:
         return Function(composed.source, tile=composed, bound=self.bound, updated=updated)
 
     def slot_of(self, value: Value) -> Any:
-        """Return the slot that holds a value when the operations run; a number is itself."""
+        """Return the slot of a value when the operations run; return a number unchanged."""
         if id(value) not in self.slots:
             self.kept.append(value)
             if value.source is not None:
@@ -401,7 +401,7 @@ class _Composer:
         return self.slots[id(value)]
 
     def add(self, operation: Operation) -> None:
-        """Return an operation, after those it needs."""
+        """Add an operation after the operations that it depends on."""
         function = operation.function_of_arrays
         given = [self.slot_of(operation.inputs[name]) for name in function.inputs]
         made = [f"{len(self.steps)}.{name}" for name in function.outputs]
@@ -453,12 +453,12 @@ def _size(size: Any) -> int | None:
     return size if isinstance(size, int) else None
 
 
-#: The first line of a file with a composed function. A program in Tile begins otherwise.
+#: The first line of a file with a composed function, which distinguishes it from a Tile program.
 COMPOSED = "// functions in sequence, of dparray.plaidml, version 1\n"
 
 
 class ComposedFunction:
-    """Tile functions one after the other; what is elementwise fuses, across them as well.
+    """Tile functions in sequence; their element-wise operations are fused, also across functions.
 
     Attributes:
         inputs, outputs: names.
@@ -478,7 +478,7 @@ class ComposedFunction:
         self._results = results
 
     def text(self) -> str:
-        """Return the text from which :meth:`from_text` makes the same function."""
+        """Return a text from which :meth:`from_text` restores the function."""
         steps = [
             {"source": step.function.source, **step._asdict(), "function": None}
             for step in self._steps
@@ -488,7 +488,7 @@ class ComposedFunction:
 
     @classmethod
     def from_text(cls, text: str) -> ComposedFunction:
-        """Return the function that a text of :meth:`text` describes.
+        """Restore a function from the text that :attr:`text` returned.
 
         Raises:
             LogicError: it is not such a text.

@@ -1,4 +1,4 @@
-"""Views of a tensor's elements in host memory, which lock it while they are open."""
+"""Host views of a tensor's elements, which lock the tensor while they are open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dparray.plaidml.exceptions import FailedPrecondition, InvalidArgument
 
 
 class View:
-    """The elements of a tensor as a sequence, row by row.
+    """The elements of a tensor as a row-major sequence.
 
     Assigned values reach the tensor by :meth:`writeback`, after which the view is dead. A view that
     is left without it writes nothing back, and warns if something was assigned.
@@ -26,7 +26,7 @@ class View:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The tensor's sizes."""
+        """The sizes of the tensor."""
         shape: tuple[int, ...] = self._shape
         return shape
 
@@ -76,7 +76,7 @@ class View:
         flat[index] = taken
 
     def copy_from_ndarray(self, source: Any) -> None:
-        """Take the elements of an array of the same number of elements, converted."""
+        """Copy all elements from an array of the same size, converted."""
         values = self._live()
         given = np.asarray(source)
         if given.size != values.size:
@@ -85,7 +85,7 @@ class View:
         values.reshape(-1)[...] = given.reshape(-1)
 
     def copy_to_ndarray(self, target: Any) -> None:
-        """Copy the elements into an array of the same number of elements, converted."""
+        """Copy all elements into an array of the same size, converted."""
         values = self._live()
         if target.size != values.size:
             raise InvalidArgument(f"{values.size} elements for an array of {target.size}")
@@ -96,13 +96,13 @@ class View:
         return self._live().copy()
 
     def writeback(self) -> None:
-        """Write what was assigned to the tensor, and end the view."""
+        """Write the assigned elements to the tensor, and close the view."""
         self._map.values[...] = self._live()
         self._end()
 
     @property
     def is_lost(self) -> bool:
-        """Whether elements were assigned that no :meth:`writeback` has written to the tensor."""
+        """Whether elements were assigned that no :meth:`writeback` wrote to the tensor."""
         return self._is_changed and self._values is not None
 
     def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""PlaidML's convolutions and pooling on values; sizes are known when they are called."""
+"""PlaidML's convolutions and pooling; the sizes of values must be known at the call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ += ["convolution_transpose", "image_patches", "max_pool"]
 
 
 class AutoPadding(Enum):
-    """How borders are filled: by given numbers, not at all, or so that stride 1 keeps the size."""
+    """The padding of borders: explicit, none, or such that stride 1 keeps the size."""
 
     EXPLICIT = 1
     VALID = 2
@@ -22,14 +22,14 @@ class AutoPadding(Enum):
 
 
 class ConvolutionDataFormat(Enum):
-    """Whether channels are the second or the last dimension."""
+    """The position of the channels: the second or the last dimension."""
 
     CHANNELS_FIRST = 1
     CHANNELS_LAST = 2
 
 
 class _Window(NamedTuple):
-    """A window that moves along one axis: the size of the result, and the index into the input.
+    """A window that moves along one axis: the size of the result, and the index in the input.
 
     ``place`` is a text of ``x0`` (where the result is) and ``k0`` (inside of the window), for the
     number of the axis.
@@ -62,7 +62,7 @@ def _window(
 
 
 def _list(name: str, given: Any, count: int) -> list[int]:
-    """Return one positive number for each dimension; ones if not given."""
+    """Return one positive number for each dimension, by default 1."""
     values = [1] * count if not given else list(given)
     if len(values) != count or not all(isinstance(each, int) and each > 0 for each in values):
         raise LogicError(f"{name} must be {count} positive integers, not {given!r}")
@@ -70,7 +70,7 @@ def _list(name: str, given: Any, count: int) -> list[int]:
 
 
 def _pairs(pads: Any, count: int) -> list[Any]:
-    """Return the padding before and after each dimension: given as all before, then all after."""
+    """Return the padding before and after each dimension, given as all before, all after."""
     if pads is None:
         return [None] * count
     values = list(pads)
@@ -92,7 +92,7 @@ def _space(function: str, sizes: Sequence[Any]) -> list[int]:
 
 
 def _joined(first: Sequence[Any], space: Sequence[Any], channel: Any, format: Any) -> list[Any]:
-    """Batch, space and channel in the order of a data format."""
+    """Arrange batch, space and channels in the order of a data format."""
     is_first = format == ConvolutionDataFormat.CHANNELS_FIRST
     return [*first, channel, *space] if is_first else [*first, *space, channel]
 
@@ -114,7 +114,7 @@ def _check_format(function: str, format: Any) -> None:
 
 
 def _split(dims: Sequence[Any], format: Any) -> tuple[Any, list[Any], Any]:
-    """Batch, space and channels of a shape."""
+    """Split a shape into batch, space and channels."""
     if format == ConvolutionDataFormat.CHANNELS_FIRST:
         return dims[0], list(dims[2:]), dims[1]
     return dims[0], list(dims[1:-1]), dims[-1]
@@ -187,7 +187,7 @@ def convolution_transpose(
     padding: AutoPadding,
     data_format: ConvolutionDataFormat,
 ) -> Value:
-    """Return the transpose of a convolution that makes ``x`` of a value of ``output_shape``.
+    """Return the transpose of the convolution that maps a value of ``output_shape`` to ``x``.
 
     The kernel is that of the convolution: ``(*window, channels of the result, channels of x)``.
     """
@@ -228,7 +228,7 @@ def convolution_transpose(
 def _pooled(
     name: str, data: Any, kernel_shape: Any, pads: Any, strides: Any, padding: AutoPadding
 ) -> tuple[list[int], str, str]:
-    """Return the sizes of the result; the place in it and the condition; the place in the data."""
+    """Return the sizes of the result, its index with the condition, and the data's index."""
     count = data.shape.ndims - 2
     lengths, steps = _list("kernel_shape", kernel_shape, count), _list("strides", strides, count)
     windows = [
@@ -269,7 +269,7 @@ def average_pool(
     sizes, head, read = _pooled("average_pool", data, kernel_shape, pads, strides, padding)
     names = _text(["N", "C", *_letters("L", len(sizes))])
     kind = data.shape.dtype
-    if kind >> 4 != 3:  # not a float
+    if kind >> 4 != 3:  # not a float dtype
         kind = binary_op(data, 1.0, "L / R").shape.dtype
     return value_of(
         f"function (I[{names}]) -> (O) {{ E = I == I ? 1.0 : 1.0; S[{head}] = +(I[{read}; "

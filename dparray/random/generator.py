@@ -606,7 +606,7 @@ def _log1p(value: Any) -> Any:
 
 
 def _power_of(numbers: ndarray, a: Any) -> ndarray:
-    """Return ``numbers`` to the power ``1 / a``, and 0 where ``a`` is 0."""
+    """Return ``numbers ** (1 / a)``, and 0 where ``a`` is 0."""
     exponent = 1.0 / a if isinstance(a, ndarray) else (1.0 / a if a else math.inf)
     if isinstance(exponent, float) and exponent == math.inf:
         return apply(OPS["multiply"], numbers, 0.0)

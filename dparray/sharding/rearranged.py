@@ -70,7 +70,7 @@ def reshape(x: ShardedArray, shape: Any, *others: Any, **options: Any) -> Sharde
 
 
 def _reshaped(x: ShardedArray, axis: int, wanted: Sequence[int]) -> Sharding:
-    """Return the bounds in another shape: on an axis with equal leading elements, at whole rows."""
+    """Return the sharding of another shape, whose bounds are at whole rows."""
     if not x.size:
         at = list(wanted).index(0)
         return Sharding(x.devices, at, (0,) * (len(x.devices) + 1))

@@ -26,7 +26,7 @@ def zeros_of(dtype: type, name: str) -> list[Any]:
 
 
 def make_from_text(text: str, names: dict[str, Any], device: Device) -> Callable[..., Any]:
-    """Return the device function ``value`` of a text that refers to constants by these names."""
+    """Make the device function ``value`` from source that refers to constants by these names."""
     scope: dict[str, Any] = {"__name__": __name__, "__dparray_text__": text, **names}
     exec(compile(text, "<dparray polynomial>", "exec"), scope)
     return device(scope["value"])

@@ -77,7 +77,7 @@ def make_bessel_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def i0_large(x: Any) -> Any:
-        """Return the function without ``exp(x)``, above 7.75."""
+        """Return ``exp(-x) * i0(x)`` above 7.75."""
         return (i0_middle(x - twelve) if x < twenty else i0_inverse(one / x)) / math.sqrt(x)
 
     @device
@@ -130,7 +130,7 @@ def make_bessel_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def k0_scaled(x: Any) -> Any:
-        """Return the function without ``exp(-x)``, above 1."""
+        """Return ``exp(x) * k0(x)`` above 1."""
         if x < two:
             return k0_middle(x - c15) / math.sqrt(x)
         return k0_large(one / x) / math.sqrt(x)
@@ -211,7 +211,7 @@ def make_bessel_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def logarithm_from(x: Any, high: Any, low: Any) -> Any:
-        """Return the logarithm of x over a zero."""
+        """Return ``log(x / zero)``, accurate near the zero."""
         if x > half * high and x < two * high:
             return math.log1p(((x - high) - low) / high)
         return math.log(x / high)

@@ -71,7 +71,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def of_large(x: Any) -> Any:
-        """Return Stirling's formula without the last power."""
+        """Return Stirling's formula without its last power."""
         power = math.pow(x, half * x - quarter)
         return power, root_two_pi * math.exp(correction(x))
 
@@ -115,7 +115,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def lgamma1p(x: Any) -> Any:
-        """Return the function of 1 + x, from -0.3 to 0.45, without rounding that sum."""
+        """Return ``lgamma(1 + x)`` for x from -0.3 to 0.45, without rounding the sum."""
         return x * (x - one) * around_one(x)
 
     @device
@@ -154,7 +154,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
                 return -math.log(size)
             if size <= low - half:
                 return lgamma1p(x) - math.log(size)
-            # Below 1/2 in terms of 1 + x, where the logarithm has a zero.
+            # Below 1/2, in terms of 1 + x, because the logarithm has a zero there.
             positive = one - size if size < half else size
         found = gammaln_of_positive(positive)
         if x > zero:
@@ -217,7 +217,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def beta_of_large(a: Any, b: Any) -> Any:
-        """Return the logarithm for a, b from `large` on: the power as a pair, and the factor."""
+        """Return the logarithm of beta for a and b of at least `large`: a pair, and a factor."""
         nh, nl = sum_of(a, b)
         qa, qb = nh / a, nh / b
         ph, pl = product_of(qa, a)

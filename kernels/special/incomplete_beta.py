@@ -91,7 +91,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def density(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
-        """Return ``x**a * y**b / beta(a, b)`` with ``y = 1 - x``; both have a second part."""
+        """Return ``x**a * y**b / beta(a, b)`` with ``y = 1 - x``; x and y are pairs."""
         if a >= large and b >= large:
             nh, nl = sum_of(a, b)
             uh, ul = product_of(nh, x)
@@ -178,7 +178,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def whole(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
-        """Return the lower and the upper part and the density for positive numbers; y is 1 - x.
+        """Return the lower part, the upper part and the density for positive numbers; y is 1 - x.
 
         A second turn of the loop computes the other part if the first is almost 1. So the kernel
         contains each formula only once, and GPU compilers finish within seconds.
@@ -353,7 +353,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         if t == zero:
             return half
         if df > many:
-            return ndtr(t)  # the limit
+            return ndtr(t)  # the value in the limit
         s, sl = product_of(t, t)
         if s > far:
             x, xl, y, yl = df / t / t, zero, one, zero

@@ -76,7 +76,7 @@ def make_pair_functions(dtype: type, device: Device) -> Functions:
     @device
     def sin_pi(x: Any) -> Any:
         n = nearest(x)
-        r = x - n  # exact
+        r = x - n  # exact, without rounding
         h = n * half
         s = math.sin(pi * r)
         return s if nearest(h) == h else -s

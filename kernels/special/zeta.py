@@ -39,7 +39,8 @@ def make_zeta_functions(dtype: type, device: Device) -> Functions:
     # 2 pi and 2 pi e, and the errors of their rounded values
     two_pi = dtype(2 * math.pi)
     two_pi_rest = dtype(2.4492935982947064e-16 if is_double else 2 * math.pi - float(two_pi))
-    rounded = 17.079468445347135  # the float next to it, because the product of floats differs
+    # one float away from the rounded value, because the product of floats is rounded, too
+    rounded = 17.079468445347135
     two_pi_e = dtype(rounded)
     two_pi_e_rest = dtype(-1.3547630581004848e-15 if is_double else rounded - float(two_pi_e))
     gamma = make_gamma_functions(dtype, device)

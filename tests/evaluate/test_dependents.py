@@ -119,7 +119,7 @@ def test_a_pending_node_refers_to_the_array_that_holds_it(lazily: str) -> None:
         dp.add(x, 1, out=y)
     node = y._node
     assert y.is_pending
-    assert node.is_held
+    assert node.array is not None
     assert node.array() is y
     del y
-    assert not node.is_held
+    assert node.array() is None

@@ -51,7 +51,7 @@ BUDGETS = {
     "evaluate": 5_012,
     "array": 6_969,
     "kernels": 4_734,
-    "functions": 22_706,
+    "functions": 22_707,
     "compiled": 7_205,
     "satellites": 20_278,
     "tools": 10_048,

@@ -86,7 +86,7 @@ def _inside(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic(target=TARGET, prefer_literal=True)
 def _all_inside(typing_context: Any, array: Any, index: Any, width: Any) -> Any:
-    """Do the same for several consecutive elements along the last dimension."""
+    """Check the elements of a run along the last dimension, as :func:`_inside` does."""
     count = getattr(width, "literal_value", 1)
     generate = _inside_by(array, index, count)
     return types.boolean(array, types.unliteral(index), width), generate
@@ -193,9 +193,9 @@ def _checked_index(array: Any, index: Any, record: Any, site: Any) -> Any:
 
 @overload(checked_item, target=TARGET, prefer_literal=True, strict=False)
 def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
-    # (not strict: lambdas have no annotations)
+    # The overload is not `strict`, because its lambdas have no annotations.
     if isinstance(array, types.BaseTuple) and isinstance(index, types.IntegerLiteral):
-        # The compiler checks it, and needs the number if the items have several types.
+        # The compiler checks constants, and needs the literal if the items have several types.
         position = index.literal_value
         return lambda array, index, record, site: array[position]
     if not _is_checked(array, index):

@@ -46,15 +46,15 @@ def install(target_context: Any) -> None:
     target_context.install_registry(_registry)
 
 
-# --- calls that mean nothing ----------------------------------------------------------------------
+# --- rejected constant arguments -----------------------------------------------------------------
 
-#: Types of what is asked for the numbers of a dimension.
+#: The queries of a dimension, by type.
 SPACES = (GroupType, ItemType, NdItemType, SubGroupType)
 _ZERO_STEPS = {range: "the step of a range", slice: "the step of a slice"}
 
 
 def _checked_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
-    """Return the arguments of a call, unless a number written in it is outside of what there is."""
+    """Return the arguments of a call; raise if a constant is not a valid dimension or step."""
     called = getattr(function, "typing_key", None)
     if called in (LocalArray, PrivateArray):
         _check_extents(called.__name__, keywords.get("shape", *arguments[:1]))

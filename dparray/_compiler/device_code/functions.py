@@ -56,7 +56,7 @@ _INT64 = ir.IntType(64)
 def install(target_context: Any) -> None:
     """Register with the target what importing this module has not."""
     target_context.install_registry(_registry)
-    # Registered after it: floors of integers are not floats.
+    # Registered later than Numba's own functions, which would convert integers to floats.
     device_integers.install(target_context)
     printing.install(target_context)
     exceptions.install(target_context)

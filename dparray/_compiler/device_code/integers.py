@@ -49,7 +49,7 @@ def _is_written(number: Any) -> bool:
 
 
 def _are_mixed(first: Any, second: Any) -> bool:
-    """Return whether one is a uint64 and the other a literal."""
+    """Return whether one of two types is uint64 and the other a literal."""
     return (first == types.uint64 and _is_written(second)) or (
         second == types.uint64 and _is_written(first)
     )
@@ -102,9 +102,9 @@ TypingContext.unify_rules.append(_unified_integers)
 
 # --- sums and products ----------------------------------------------------------------------------
 # Numba tells LLVM that signed integers do not overflow, and LLVM then changes the result of
-# overflows. Here they wrap around, as in NumPy. Only for indices LLVM is told so, which saves
-# checks for negative indices: no array is that large. (Measured: a loop over every n-th element
-# takes twice the time without.)
+# overflows. Here they wrap around, as in NumPy. Only arithmetic of indices keeps Numba's promise,
+# because it saves checks for negative indices, and no array is that large. (Measured: without it, a
+# loop over every n-th element takes twice the time.)
 
 _ARITHMETIC_OF_INDICES = frozenset(
     getattr(operator, prefix + name) for name in ("add", "sub", "mul") for prefix in ("", "i")
@@ -321,7 +321,7 @@ def _mixed_divmod(a: Any, b: Any) -> Any:
 
 
 def _divmod_of_mixed(a: Any, b: Any) -> Any:
-    """Stand for its overload."""
+    """Return both results; device code has the overload below."""
 
 
 @overload(_divmod_of_mixed, target=TARGET)

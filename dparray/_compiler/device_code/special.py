@@ -54,7 +54,7 @@ def _typed(meaning: SpecialFunction) -> Callable[..., Any]:
 
 
 def register_new() -> bool:
-    """Register functions that became public since the last call; return whether there were any."""
+    """Register public functions added since the last call; return whether there were any."""
     new = [function for function in PUBLIC if function not in _known]
     for function in new:
         overload(function, target=TARGET)(_typed(PUBLIC[function]))

@@ -38,7 +38,7 @@ from dparray.kernel_api import vec, vec_full, vec_load, vec_store, vec_where
 _INT64 = ir.IntType(64)
 
 
-# --- making vectors -------------------------------------------------------------------------------
+# --- creating vectors -----------------------------------------------------------------------------
 
 
 @typing_registry.register_global(vec)

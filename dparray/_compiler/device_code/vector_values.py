@@ -41,7 +41,7 @@ _WIDE = {True: types.int64, False: types.uint64}
 
 
 def _checked(rule: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Return the result of one of the rules, with errors as Numba's."""
+    """Apply a type rule, and raise its errors as Numba's errors."""
     try:
         return rule(*arguments, **named)
     except TypeError as error:
@@ -82,7 +82,7 @@ def element_of(what: str, dtype: Any) -> Any:
 
 
 def in_registers(element: Any) -> Any:
-    """float16 values are computed with as float32."""
+    """Return the type in which elements are computed: float32 for float16."""
     return types.float32 if element == types.float16 else element
 
 
@@ -95,7 +95,7 @@ def elements_of(builder: Any, vector: Any) -> list[Any]:
 
 
 def vector_of(builder: Any, elements: Sequence[Any]) -> Any:
-    """Return the vector of some elements."""
+    """Return a vector type's value with the given elements."""
     made = ir.Constant(ir.VectorType(elements[0].type, len(elements)), ir.Undefined)
     for at, element in enumerate(elements):
         made = builder.insert_element(made, element, _INT32(at))
@@ -103,7 +103,7 @@ def vector_of(builder: Any, elements: Sequence[Any]) -> Any:
 
 
 def spread(builder: Any, number: Any, width: int) -> Any:
-    """Return the vector with one number in all elements."""
+    """Return a vector whose elements all have the value of one number."""
     llvm_type = ir.VectorType(number.type, width)
     nothing = ir.Constant(llvm_type, ir.Undefined)
     one = builder.insert_element(nothing, number, _INT32(0))
@@ -151,7 +151,7 @@ def as_vector(
 def _of_each(
     context: Any, builder: Any, function: Callable[..., Any], kinds: Any, vectors: Sequence[Any]
 ) -> Any:
-    """Return a function of numbers, with a signature, applied to each element."""
+    """Return a function that applies a function of numbers, with a signature, to each element."""
     found = [
         context.compile_internal(builder, function, kinds, elements)
         for elements in zip(*(elements_of(builder, each) for each in vectors), strict=True)
@@ -225,7 +225,7 @@ def _compared(builder: Any, sign: str, element: Any, a: Any, b: Any) -> Any:
 
 
 def _choice(sign: str) -> Callable[..., Any]:
-    """Return ``min`` or ``max``: the second operand if the comparison with the first holds."""
+    """Return ``min`` or ``max``: the second operand if its comparison with the first is true."""
 
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
         common, width = actual.return_type.dtype, width_of(actual.args)
@@ -315,7 +315,7 @@ for _operation, (_function, _compute) in _UNARY.items():
 
 
 def _refuse(function: Any, why: str) -> None:
-    """Say what to write instead of something that vectors have not."""
+    """Raise an error that names the replacement of something that vectors do not support."""
 
     @typing_registry.register_global(function)
     class Template(AbstractTemplate):
@@ -435,7 +435,7 @@ def _typed_cast(vector: Any) -> Callable[..., Any]:
 
 
 def _reduced(vector: Any, name: str) -> Any:
-    """Return the type of an element, or of the sum of several, by NumPy's rules."""
+    """Return the dtype of an element, or of the sum of several, by NumPy's rules."""
     if name in ("any", "all"):
         return types.boolean
     if name == "sum" and not isinstance(vector.dtype, types.Float):
@@ -470,7 +470,7 @@ def _register_reduction(name: str) -> None:
 
 
 def _folded(builder: Any, name: str, kind: Any, elements: list[Any]) -> Any:
-    """Combine neighbors until one is left."""
+    """Combine neighboring elements repeatedly until one is left."""
 
     def combine(a: Any, b: Any) -> Any:
         if name == "sum":

@@ -80,5 +80,5 @@ def _with_one_way_back(body: str, together: set[str]) -> str:
 
 
 def remove(text: str) -> str:
-    """Return a module's text without the calls that :func:`add` added."""
+    """Return a module's text without the calls that :func:`add` inserted."""
     return _MEETINGS.sub("", text)

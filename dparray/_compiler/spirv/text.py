@@ -24,7 +24,7 @@ def element_of(kind: str) -> str:
 
 
 def reached(names: Iterable[str], following: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the names that follow from some, directly or by others."""
+    """Return the names that depend on some names, directly or through others."""
     reached: set[str] = set()
     coming = list(names)
     while coming:
@@ -132,7 +132,7 @@ class Function:
         return name in self.definitions and self.labels[self.definitions[name][0]] in loop.blocks
 
     def sources(self, name: str, loop: Loop, *, with_conditions: bool = True) -> set[str]:
-        """Return a name and those in a loop from which it is computed, or chosen."""
+        """Return a name and the names in a loop from which its value is computed or chosen."""
         found: set[str] = set()
         coming = [name]
         while coming:

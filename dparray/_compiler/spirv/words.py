@@ -118,7 +118,7 @@ def contracted(module: bytes) -> bytes:
 
 
 def contracted_text(text: str) -> str:
-    """Do the same for a module's readable form."""
+    """Allow contraction in a module's readable form, as :func:`contracted` does in its words."""
     lines = [line for line in text.splitlines(keepends=True) if " ContractionOff" not in line]
     names = _ARITHMETIC_IN_TEXT.findall(text)
     decorations = "".join(
@@ -130,7 +130,7 @@ def contracted_text(text: str) -> str:
 
 
 def is_contracted(module: bytes) -> bool:
-    """Return whether :func:`contracted` produced a module."""
+    """Return whether a module allows contraction, as :func:`contracted` makes it."""
     return _FAST_MATH_EXTENSION.encode() in module
 
 

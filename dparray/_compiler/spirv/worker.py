@@ -123,7 +123,7 @@ class Writer(NamedTuple):
 
     @classmethod
     def begun(cls, binding: Any) -> Writer:
-        """Return a new fork."""
+        """Return a new fork that waits for a module."""
         request_from, request_to = os.pipe()
         output_from, output_to = os.pipe()
         error_from, error_to = os.pipe()
@@ -159,7 +159,7 @@ class Writer(NamedTuple):
             os._exit(3)
 
     def answer(self, request: bytes) -> tuple[int, bytes]:
-        """Return 0 and the output before the fork ends, which takes 2 ms; or else :meth:`ended`."""
+        """Return 0 and the output 2 ms before the fork ends; for a failure, :meth:`ended`."""
         with contextlib.suppress(BrokenPipeError), os.fdopen(self.request, "wb") as out:
             out.write(request)
         with os.fdopen(self.output, "rb") as output:

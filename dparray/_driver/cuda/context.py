@@ -17,7 +17,7 @@ from cuda.bindings import driver
 from dparray import _hooks
 from dparray.exceptions import DeviceError, DeviceLostError
 
-# Errors after which a context only fails: a kernel did something that stopped the device.
+# Errors after which every call in a context fails: a kernel did something that stopped the device.
 _FATAL = frozenset(
     f"CUDA_ERROR_{name}"
     for name in (
@@ -34,7 +34,7 @@ _FATAL = frozenset(
         "UNKNOWN",
     )
 )
-#: How many of the last kernels an error names.
+#: The number of kernels that an error message names: the latest ones.
 _NAMED = 4
 
 lock = threading.RLock()
@@ -43,7 +43,7 @@ _refuse: Callable[[], object] | None = None
 
 
 def refuse_with(refuse: Callable[[], object]) -> None:
-    """Call ``refuse``, which raises, instead of every later call of the driver."""
+    """Make every later driver call raise, by calling ``refuse``."""
     global _refuse
     _refuse = refuse
 

@@ -1,4 +1,4 @@
-"""CUDA's devices: which there are, their traits, how they are named."""
+"""Find CUDA's devices, their traits and their names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dparray._driver.cuda.queues import Queue, default_queue, queue_of_stream
 from dparray._driver.interface import Target, Traits
 from dparray.exceptions import DeviceError
 
-#: What makes a GPU visible, for errors about a GPU that is not there.
+#: Advice for making a GPU visible, for errors about a missing GPU.
 NEEDS_OF_GPUS = ". An NVIDIA GPU needs NVIDIA's driver 580 or newer; `nvidia-smi` lists the GPUs"
-#: One module serves all GPUs from this compute capability on.
+#: The smallest compute capability that the common module supports.
 _OLDEST = (7, 5)
 _TARGET = Target("ptx", "sm_75")
 _NAME = re.compile(r"(?:cuda|gpu)(?::(\d+))?")
@@ -62,7 +62,7 @@ def select(words: str) -> Device | None:
 
 
 def taken(value: Any) -> Queue | None:
-    """Return the queue that an object stands for: a queue, a device, a stream of a library."""
+    """Return the queue that an object represents: a queue, a device, a stream of a library."""
     if isinstance(value, Queue):
         return value
     if isinstance(value, Device):
@@ -126,7 +126,7 @@ def device_of(queue: Queue) -> Device:
 
 
 def domain(queue: Queue) -> str:
-    """Return the same value for all queues: each waits for events of every other one."""
+    """Return the same object for all queues, since each can wait for events of every other."""
     return "cuda"
 
 

@@ -55,7 +55,7 @@ queue_type = Queue
 
 
 def is_in_order(queue: Queue) -> bool:
-    """Return whether a queue was asked to run its work one after another: every stream does."""
+    """Return whether a queue was requested to run its work one after another; every stream does."""
     return False
 
 
@@ -80,5 +80,5 @@ def address_of(queue: Queue) -> int:
 
 
 def for_c() -> tuple[Any, ...]:
-    """Return the objects with which the compiled module submits launches."""
+    """Return the objects that the compiled module needs to submit launches."""
     return (name, order_of, addresses_of_functions(), {})

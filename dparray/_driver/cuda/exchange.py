@@ -67,4 +67,4 @@ def _wait(waiting: int, stream: int) -> None:
         call(driver.cuEventRecord, event, stream)
         call(driver.cuStreamWaitEvent, waiting, event, 0)
     finally:
-        driver.cuEventDestroy(event)  # when it has been reached
+        driver.cuEventDestroy(event)  # destroyed once the stream has reached it

@@ -22,6 +22,6 @@ def locks() -> tuple[Any, ...]:
 
 
 def forbid(refuse: Callable[..., Any]) -> None:
-    """Call ``refuse``, which raises, instead of everything that would use a device."""
+    """Make everything that would use a device call ``refuse``, which raises."""
     Order.before_launch = refuse  # type: ignore[method-assign]
     context.refuse_with(refuse)

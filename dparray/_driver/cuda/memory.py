@@ -49,7 +49,7 @@ class Memory:
         self._free = free
 
     def __del__(self, is_at_end: Callable[[], bool] = sys.is_finalizing) -> None:
-        # The end of the process frees everything, and clears the names of this module.
+        # At the end of the process the driver frees everything, and this module has no names.
         if self._free is not None and not (is_at_end() or is_refused()):
             with Current(self.queue.number):
                 self._free(self._pointer)
@@ -82,7 +82,7 @@ def part(owner: Any, pointer: int, nbytes: int, queue: Queue) -> Memory:
     Raises:
         ValueError: there is no allocation at the address.
     """
-    whole = getattr(owner, "memory", owner)  # of a block
+    whole = getattr(owner, "memory", owner)  # the part of a block
     if not isinstance(whole, Memory):
         kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
         with Current(queue.number):

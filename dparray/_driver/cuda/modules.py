@@ -1,4 +1,4 @@
-"""Modules of PTX, which NVIDIA's driver compiles and keeps on disk itself.
+"""Load modules of PTX, which NVIDIA's driver compiles and caches on disk.
 
 State: the kernels in use, by their addresses.
 """
@@ -39,7 +39,7 @@ class Kernel(NamedTuple):
     queue: Queue
 
 
-#: By address.
+#: The kernels in use, by address.
 kernels: dict[int, Kernel] = {}
 
 
@@ -94,7 +94,7 @@ def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: 
 
 
 def _loaded(queue: Queue, module: bytes, entry: str, registers: int = 0) -> tuple[int, Kernel]:
-    """Return a kernel and its address; its work-items get at most ``registers``, if not 0."""
+    """Return a kernel and its address; work-items get at most ``registers``, unless that is 0."""
     with Current(queue.number):
         library = _Library(module, registers)
         status, of_module = driver.cuLibraryGetKernel(library.handle, entry.encode())
@@ -124,7 +124,7 @@ def for_groups(address: int, size: int) -> Kernel:
 
 
 def allow_local(kernel: Kernel, nbytes: int) -> bool:
-    """Let launches ask for bytes of dynamic local memory; return whether the device has them."""
+    """Allow launches this much dynamic local memory; return whether the device has as much."""
     (status,) = driver.cuFuncSetAttribute(
         kernel.function,
         _ATTRIBUTES.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

@@ -1,4 +1,4 @@
-"""Order the work on a queue of CUDA's: its stream does.
+"""Order the work on a CUDA queue, which its stream runs in order.
 
 A queue keeps the events that stand for all its work: the last launch, and the last other work of
 each queue, such as copies and profiled launches. The host waits for them, and work on other queues.
@@ -35,7 +35,7 @@ class Order(Marks):
                         found.append(event)
         if last is not None:
             found.append(last)
-            # A program that only launches asks for no state, and its backlog would seem to grow.
+            # Programs that only launch query no state, so finished launches would seem pending.
             if count % MAX_SHORT_BACKLOG == 0 and len(found) == 1 and last.is_done:
                 self.note_done(count)
         return found

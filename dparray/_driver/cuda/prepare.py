@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-#: The version of CUDA from which the packages work, as `cuDriverGetVersion` counts.
+#: The oldest supported version of CUDA, in the encoding of `cuDriverGetVersion`.
 _OLDEST = 13000
 PACKAGE = "cuda-core"
 INSTALL = 'pip install "dparray[cuda]"'
@@ -25,7 +25,7 @@ def absence() -> tuple[str, str] | None:
     try:
         _, version = bindings.cuDriverGetVersion()
         (status,) = bindings.cuInit(0)
-    except RuntimeError:  # cuda-pathfinder finds no library.
+    except RuntimeError:  # raised by cuda-pathfinder if it finds no library
         return (
             "the NVIDIA driver is not installed (libcuda.so.1)",
             "install NVIDIA's driver 580 or newer",

@@ -19,7 +19,7 @@ from dparray._driver.cuda.order import Order
 from dparray.exceptions import DeviceError
 
 _TIMED = EventOptions(timing_enabled=True)
-#: Times are measured from an event of the queue, as floats: a new one is recorded this often.
+#: Times are float differences from a recorded event, which is replaced this often to stay precise.
 _SECONDS_OF_ORIGIN = 1.0
 
 
@@ -46,7 +46,7 @@ class Event:
     @property
     def is_done(self) -> bool:
         """Whether the work before it is complete; never waits."""
-        # Before a fork, the parent waited for all work.
+        # Before a fork, the parent waited for all of its work.
         if not (self._is_done or is_refused()):
             try:
                 self._is_done = self.raw.is_done
@@ -55,7 +55,7 @@ class Event:
         return self._is_done or is_refused()
 
     def measured(self) -> tuple[int, int, int]:
-        """Return the times of the submission, start and end of its work, which is complete."""
+        """Return the submission, start and end times of completed work."""
         submitted, origin, start = self.times
         started = origin.time() + _nanoseconds(origin.raw, start)
         return submitted, started, started + _nanoseconds(start, self.raw)
@@ -75,7 +75,7 @@ class _Origin:
         self._previous = previous
 
     def time(self) -> int:
-        """Return when the device reached it; the first one when the host recorded it."""
+        """Return the device's time of the event; for the first event, the host's time."""
         with lock:
             if self._previous is not None:
                 self._reached = self._previous.time() + _nanoseconds(self._previous.raw, self.raw)
@@ -128,7 +128,7 @@ class Queue:
         return f"<CUDA queue on {self.name}, stream {int(self.handle):#x}>"
 
     def begin(self) -> Any:
-        """Return the time before work that is about to be submitted, on a queue with profiling."""
+        """Return the time before a submission, on a queue with profiling."""
         if not self.has_profiling:
             return None
         now = time.perf_counter_ns()
@@ -140,7 +140,7 @@ class Queue:
 
     def record(self, times: Any = None) -> Event:
         """Return a new event after all work on the stream; its device's context must be current."""
-        # In the same order as the stream, since a later event stands for earlier ones.
+        # Numbers follow the order of the stream, since a later event represents all earlier ones.
         with self._lock:
             try:
                 raw = self.stream.record(options=times and _TIMED)
@@ -166,7 +166,7 @@ class Queue:
         while self.kept:
             try:
                 event, objects = self.kept.popleft()
-            except IndexError:  # Another thread took the last one.
+            except IndexError:  # Another thread removed the last one.
                 return
             if not event.is_done:
                 self.kept.appendleft((event, objects))
@@ -175,7 +175,7 @@ class Queue:
 
 _default: dict[int, Queue] = {}
 _of_streams: WeakValueDictionary[int, Queue] = WeakValueDictionary()
-#: All queues.
+#: All queues of this process.
 created: WeakSet[Queue] = WeakSet()
 
 
@@ -198,12 +198,12 @@ def _created(device: Device, has_profiling: bool) -> Queue:
 
 
 def new_queue(like: Queue, in_order: bool = False, profiling: bool = False) -> Queue:
-    """Return a new queue on the device of another; all of them run their work in order."""
+    """Return a new queue on the device of another queue; all queues run their work in order."""
     return _created(like.device, profiling)
 
 
 def queue_of_stream(value: Any) -> Queue:
-    """Return the queue over a stream of another library, the same one every time.
+    """Return the queue for a stream of another library, the same object every time.
 
     Raises:
         DeviceError: the stream does not belong to a device's primary context.

@@ -23,7 +23,7 @@ from dparray._driver.cuda.queues import Event, Queue
 from dparray._driver.interface import PackedRange
 
 _ALIGNMENT = 16
-#: The bytes of dynamic local memory that every kernel may ask for.
+#: The dynamic local memory that every kernel may request, in bytes.
 _LOCAL_OF_ALL = 48 << 10
 _MOST_GROUPS = (2**31 - 1, 65_535, 65_535)
 _REFUSALS = {
@@ -36,7 +36,7 @@ _Sizes = tuple[int, int, int]
 
 @lru_cache(maxsize=1024)
 def _places(kinds: bytes) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
-    """Return the type of an array of arguments, and which are pointers and local memory."""
+    """Return the array type for arguments, and the positions of pointers and local memory."""
     numbers = unpack(f"{len(kinds) // 4}i", kinds)
     pointers, local = (
         tuple(at for at, number in enumerate(numbers) if number == kind)
@@ -46,7 +46,7 @@ def _places(kinds: bytes) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
 
 
 def _parameters(kinds: bytes, addresses: bytes) -> tuple[Any, Any, int]:
-    """Return the addresses of arguments, what holds them, and the bytes of local memory."""
+    """Return the addresses of arguments, the objects that hold them, the size of local memory."""
     kind, pointers, local = _places(kinds)
     values = kind.from_buffer_copy(addresses)
     if not (pointers or local):

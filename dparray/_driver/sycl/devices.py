@@ -1,4 +1,4 @@
-"""SYCL's devices and queues: which there are, their traits, sub-devices, descriptions.
+"""SYCL's devices and queues: lists, traits, sub-devices, descriptions.
 
 State: the queues of sub-devices, the parts of each partition, and the labels of sub-devices.
 """
@@ -19,7 +19,7 @@ from dparray._driver.interface import Target, Traits
 from dparray._driver.sycl import prepare
 from dparray.exceptions import DeviceError
 
-# The names of Traits.aspects, with SYCL's.
+# The aspects in ``Traits.aspects``, with SYCL's names for them.
 _ASPECTS = {
     "fp16": "fp16",
     "fp64": "fp64",
@@ -45,7 +45,7 @@ _sub_device_queues: dict[dpctl.SyclDevice, dpctl.SyclQueue] = {}
 
 
 def _target(device: dpctl.SyclDevice) -> Target:
-    # Only Intel's compiler for CPUs has rules of its own; the emulator of FPGAs has it, too.
+    # Only Intel's CPU compiler, which the FPGA emulator also uses, needs rules of its own.
     is_intels = device.vendor.startswith("Intel(R)") and not device.is_gpu
     return Target("spirv64", "intel-cpu" if is_intels else "")
 
@@ -116,7 +116,7 @@ def unusable(device: dpctl.SyclDevice) -> str | None:
     )
 
 
-# -- which devices there are ---------------------------------------------------------------------
+# -- lists of devices ----------------------------------------------------------------------------
 
 
 def devices() -> list[dpctl.SyclDevice]:
@@ -163,7 +163,7 @@ def select(filter_string: str) -> dpctl.SyclDevice | None:
         return None
 
 
-#: How to make a GPU visible, for errors about a GPU that is not there.
+#: Advice for making a GPU visible, for errors about a missing GPU.
 NEEDS_OF_GPUS = (
     ". An Intel GPU needs its compute driver: intel-opencl-icd and libze-intel-gpu1 (Ubuntu, "
     "Debian), intel-compute-runtime (Fedora, Arch, openSUSE), and a user of the group `render`; "
@@ -200,7 +200,7 @@ def is_queue(value: object) -> bool:
 
 
 def taken(value: Any) -> dpctl.SyclQueue | None:
-    """Return the queue that an object stands for: a queue, a device, a device of dpctl or dpnp."""
+    """Return the queue that an object represents: a queue, a device, a device of dpctl or dpnp."""
     if isinstance(value, dpctl.SyclQueue):
         return one_object(value)
     if isinstance(value, dpctl.SyclDevice):
@@ -286,7 +286,7 @@ def describe(device: dpctl.SyclDevice) -> str:
         return str(device.filter_string)
     with _lock:
         label = _sub_device_labels.get(device)
-        if label is None:  # dpctl created it, without information on its siblings.
+        if label is None:  # Created by dpctl itself, which does not report sibling devices.
             global _others_sub_devices
             _others_sub_devices += 1
             units = device.max_compute_units
@@ -335,7 +335,7 @@ def _parts(
         if parts is None:
             parts = tuple(device.create_sub_devices(partition=partition))
             _sub_devices[device, partition] = parts
-            # One compute unit each is the default meaning.
+            # By default, each sub-device has one compute unit.
             how = "" if partition == 1 else f" by {partition!r}".replace(",)", ")")
             for number, part in enumerate(parts, start=1):
                 _sub_device_labels.setdefault(part, f"sub-device {number} of {len(parts)}{how}")

@@ -5,7 +5,7 @@ from typing import Any
 import dpctl
 
 from dparray._driver.interface import PackedRange
-from dparray._driver.sycl import exits as exits  # It registers what ends the process.
+from dparray._driver.sycl import exits as exits  # registers actions for the end of the process
 from dparray._driver.sycl import in_order, modules, submission
 from dparray._driver.sycl.devices import NEEDS_OF_GPUS as NEEDS_OF_GPUS
 from dparray._driver.sycl.devices import copies_by_host as copies_by_host
@@ -68,5 +68,5 @@ def address_of(queue: dpctl.SyclQueue) -> int:
 
 
 def for_c() -> tuple[Any, ...]:
-    """Return the objects with which the compiled module submits launches."""
+    """Return the objects that the compiled module needs to submit launches."""
     return name, order_of, submission.addresses_of_functions(), vars(in_order)

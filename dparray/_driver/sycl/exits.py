@@ -22,7 +22,7 @@ from dparray._driver.sycl import in_order
 from dparray._driver.sycl.order import forget_at_exit, order_of, used_queues
 from dparray._driver.waiting import is_main_thread
 
-#: How many seconds an ending process waits for work whose results nobody reads any more.
+#: The seconds that an ending process waits for work whose results nobody will read.
 SECONDS = 2.0
 _PAUSE = 0.005
 
@@ -61,11 +61,12 @@ def _wait_a_while() -> None:
             "(to wait for it, end the program with dp.synchronize())",
             file=sys.stderr,
         )
-    if is_main_thread():  # An exception would leave the rest undone; Ctrl-C ends the process.
+    if is_main_thread():  # An exception would skip the other steps; Ctrl-C ends the process.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     forget_at_exit()
     for kept in gc.get_objects():
-        if isinstance(kept, dpctl.memory._memory._Memory):  # Drivers wait when memory is freed.
+        # Drivers wait for work when they free memory.
+        if isinstance(kept, dpctl.memory._memory._Memory):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
     leave_without_destructors()
 

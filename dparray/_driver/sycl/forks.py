@@ -17,7 +17,7 @@ def locks() -> tuple[Any, ...]:
 
 
 def forbid(refuse: Callable[..., Any]) -> None:
-    """Call ``refuse``, which raises, instead of everything that would use a device."""
+    """Make everything that would use a device call ``refuse``, which raises."""
     Order.before_launch = refuse  # type: ignore[method-assign]
     in_order.refuse_with(refuse)
     forget_at_exit()

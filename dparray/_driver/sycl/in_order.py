@@ -54,7 +54,7 @@ def has_in_order_queue() -> bool:
 
 
 def refuse_with(refuse: Callable[[], object]) -> None:
-    """Call ``refuse``, which raises, instead of every later build, wait or foreign call."""
+    """Make every later build, wait or foreign call raise, by calling ``refuse``."""
     global _has_in_order_queue, _refuse
     _has_in_order_queue, _refuse = True, refuse
     _tell_of_it()
@@ -79,7 +79,7 @@ _MAX_LEFT_HELPERS = 32
 
 
 def interrupted_waits() -> int:
-    """Return how many waits were interrupted whose work still runs."""
+    """Return the number of interrupted waits whose work is still running."""
     return sum(map(_not_complete, tuple(_interrupted)))
 
 

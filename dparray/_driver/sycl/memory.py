@@ -60,7 +60,7 @@ class _Part:
 
 
 def part(owner: Any, pointer: int, nbytes: int, queue: dpctl.SyclQueue) -> Any:
-    """Return bytes as an object of their own, which keeps their owner alive.
+    """Return bytes of memory as a separate object, which keeps their owner alive.
 
     Raises:
         ValueError: there is no allocation of the queue's context at the address.

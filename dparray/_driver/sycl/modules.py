@@ -156,7 +156,8 @@ def _obtain(
 
 
 def _built_apart(queue: Queue, spirv: bytes, options: str) -> bytes | None:
-    """Return the binary that another process builds of a module; ``None`` if none can.
+    """Return the binary of a module from a separate build process; ``None`` if that is not
+    possible.
 
     GPU compilers crash for some modules, which ends their process; here this is an exception.
 
@@ -240,7 +241,7 @@ def note_use() -> None:
 
 
 def is_used() -> bool:
-    """Return whether a driver has created a program, whose locks a fork may hold."""
+    """Return whether a driver has created a program: a fork may then inherit its locks."""
     return _is_used
 
 
@@ -461,7 +462,7 @@ class _Driver:
             return program
 
     def release_gone(self) -> None:
-        """Let the driver free the programs that are no longer referenced.
+        """Let the driver free the programs that no object references any more.
 
         This runs in the build thread, if there is one, so that nothing is built meanwhile.
         """

@@ -26,7 +26,7 @@ _COMPLETE = dpctl.event_status_type.complete
 
 
 class Order(Marks, _SequentialOrderManager):
-    """dpctl's order manager of one queue, in which each launch replaces the one before it.
+    """dpctl's order manager for one queue; each launch replaces the previous launch in it.
 
     Invariant: all work added to the queue is the last launch, or among dpctl's events, or complete,
     or waited for by one of these.
@@ -55,7 +55,7 @@ class Order(Marks, _SequentialOrderManager):
         super().wait()
 
     def _give_last(self) -> None:
-        """Make the last launch one of dpctl's events."""
+        """Pass the last launch to dpctl's list of events."""
         if self._last is None:
             return
         with lock:
@@ -120,7 +120,7 @@ _is_ready = False
 
 
 def make_ready() -> None:
-    """Make dpctl's C++ code create the object that it creates at its first look at an event.
+    """Make dpctl's C++ code create the object that it would create when it first queries an event.
 
     That code releases the interpreter's lock meanwhile, and a second thread that arrives there
     would wait forever with the lock held. So one thread calls it first, with an argument that it
@@ -140,7 +140,7 @@ _map = SequentialOrderManager._map.get
 
 
 def order_of(queue: Queue) -> Any:
-    """Return the :class:`Order` that dpctl's map holds for a queue from now on."""
+    """Return the :class:`Order` of a queue, and install it in dpctl's map."""
     order = _map().get(queue)
     if type(order) is not Order:
         make_ready()
@@ -156,5 +156,5 @@ def used_queues() -> list[Queue]:
 
 
 def forget_at_exit() -> None:
-    """Do not wait at exit for the work on all queues, as dpctl does."""
+    """Prevent dpctl from waiting at exit for the work on all queues."""
     _order_manager.f.detach()

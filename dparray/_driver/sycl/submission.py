@@ -36,7 +36,7 @@ INTERFACE_LIBRARY = str(Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so"
 
 def _functions(library: type[ctypes.CDLL] = ctypes.PyDLL) -> tuple[Any, Any, Any, Any]:
     interface = library(INTERFACE_LIBRARY)
-    # Kernel, queue, arguments and their number, range or ranges and their dimensions, events.
+    # The arguments: kernel, queue, arguments and their number, ranges and their dimensions, events.
     head: list[Any] = [*[c_void_p] * 4, c_size_t]
     tail: list[Any] = [c_size_t, c_void_p, c_size_t]
     over_range, in_groups = interface.DPCTLQueue_SubmitRange, interface.DPCTLQueue_SubmitNDRange

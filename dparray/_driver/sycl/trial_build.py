@@ -87,7 +87,7 @@ def _build(wanted: dict[str, str], module: bytes) -> tuple[int, str, bytes]:
 
 
 def main() -> None:
-    """Build what standard input says."""
+    """Build the module from the standard input."""
     wanted = json.loads(sys.stdin.buffer.readline())
     status, log, binary = _build(wanted, sys.stdin.buffer.read())
     sys.stdout.buffer.write(json.dumps({"status": status, "log": log}).encode() + b"\n" + binary)

@@ -118,7 +118,7 @@ print(json.dumps([d.filter_string for d in dp.devices() if d != dp.default_devic
 
 
 def _other_devices() -> list[str]:
-    """Return the devices besides the default; another process asks, since a driver may crash."""
+    """Return the devices besides the default, found by another process: drivers may crash."""
     command = [sys.executable, "-c", _OTHER_DEVICES]
     with contextlib.suppress(subprocess.TimeoutExpired):
         done = subprocess.run(command, capture_output=True, text=True, timeout=120.0)

@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "llvmlite": ("0.49", "0.51"),
     "numpy": ("2.0", "2.6"),
 }
-#: Those of the extra `sycl`. Without them the CPU device is `host:cpu`, which needs no driver.
+#: The packages of the extra `sycl`. Without them the CPU device is `host:cpu`.
 _OF_SYCL = ("dpctl", "dpnp")
 #: Release 2025.1 of intel-opencl-rt; the release before it, 2025.0, reports 2024.18.
 OLDEST_DRIVER = (2025, 19)
@@ -51,7 +51,7 @@ _NEWER_GPU_DRIVER = (
     "update the system's packages of Intel's compute runtime: intel-opencl-icd and "
     "libze-intel-gpu1 on Debian and Ubuntu, intel-compute-runtime on Fedora and Arch"
 )
-#: The oldest GPU driver that dparray's modules were built with (`make gpu-driver`): 22.43.
+#: The oldest GPU driver that built dparray's modules in tests (`make gpu-driver`): 22.43.
 OLDEST_GPU_DRIVER = (22, 43)
 _REINSTALL = "reinstall dparray into an empty environment: pip install dparray"
 _SYSTEM_DRIVERS = Path("/etc/OpenCL/vendors")
@@ -96,7 +96,7 @@ class Link:
 def check_python(
     version: tuple[Any, ...] = sys.version_info, machine: str = platform.machine()
 ) -> str:
-    """Check that the interpreter is one for which every package of the stack exists."""
+    """Check that every package of the stack supports this Python interpreter."""
     text = ".".join(map(str, version[:3]))
     if tuple(version[:2]) not in PYTHONS:
         raise Broken(f"Python {text}", "use Python 3.10 to 3.14: uv venv --python 3.13")
@@ -122,7 +122,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def check_packages(version_of: Callable[[str], str | None] = installed_version) -> str:
-    """Check that every package is there, in a version that works with the others.
+    """Check that every package is installed, in a version that works with the others.
 
     The packages of SYCL may be absent together.
     """
@@ -151,7 +151,7 @@ def check_driver(
     system: Path = _SYSTEM_DRIVERS,
     is_needed: bool = True,
 ) -> str:
-    """Check that the OpenCL loader is told of a driver that exists, or another loader is there."""
+    """Check that the OpenCL loader knows an existing driver, or that there is another loader."""
     if not is_needed:
         return "none is needed without SYCL"
     variable = "OCL_ICD_FILENAMES"
@@ -184,7 +184,7 @@ def check_driver(
 
 
 def check_cache(base_directory: Callable[[], Path | None] = cache.base_directory) -> str:
-    """Return the directory of the kernel cache can be written."""
+    """Check that the directory of the kernel cache can be written."""
     try:
         directory = base_directory()
         if directory is None:
@@ -208,7 +208,7 @@ define spir_kernel void @empty() { ret void }
 
 
 def check_writer(emit: Callable[[str], bytes] = client.emit) -> str:
-    """Return the helper process, in which LLVM writes the kernels, starts and works."""
+    """Check that the helper process, in which LLVM writes kernels, starts and works."""
     try:
         spirv = emit(_EMPTY_KERNEL)
         if not spirv.startswith(b"\x03\x02\x23\x07"):
@@ -221,7 +221,7 @@ def check_writer(emit: Callable[[str], bytes] = client.emit) -> str:
     return f"llvmlite {installed_version('llvmlite')}"
 
 
-# --- in a process of its own ----------------------------------------------------------------------
+# --- in a separate process ----------------------------------------------------------------------
 
 
 def _imported() -> tuple[str, ...]:
@@ -249,7 +249,7 @@ def _load_compiler() -> Any:
 
 
 def check_compiler(load: Callable[[], Any] = _load_compiler) -> str:
-    """Numba, which compiles the kernels, can be imported and knows our target."""
+    """Check that Numba, which compiles kernels, can be imported and supports dparray's target."""
     try:
         load()
     except Exception as error:
@@ -262,7 +262,7 @@ def _place(device: Any) -> str:
 
 
 def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -> str:
-    """Check that a device can hold arrays, and that the one asked for is such a device."""
+    """Check that a device can hold arrays; if one was requested, that it can."""
     if found is None and not has_sycl():
         of_other_drivers = importlib.import_module("dparray").devices()
         _device(name)
@@ -280,7 +280,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
             "for a GPU: install its vendor's compute driver (OpenCL or Level Zero)"
         )
         given = os.environ.get("OCL_ICD_FILENAMES")
-        if given and given != str(_prepare.find_driver()):  # which dparray has set itself
+        if given and given != str(_prepare.find_driver()):  # set by dparray itself
             remedy = "unset OCL_ICD_FILENAMES, so that dparray finds the driver itself\n" + remedy
         selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")
         if selector:
@@ -303,7 +303,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
 
 
 def check_driver_age(found: Sequence[Any] | None = None) -> str:
-    """Check that no driver computes wrong results or is older than any that was tried."""
+    """Check that no driver is known for wrong results, or older than every tested one."""
     if found is None:
         found = module_of("sycl", "report").shown() if has_sycl() else ()
     lines = []
@@ -343,7 +343,7 @@ def check_cuda(
     version_of: Callable[[str], str | None] = installed_version,
     libdevice: Callable[[], str] = libdevice_path,
 ) -> str:
-    """Check that nothing is missing for the NVIDIA GPUs; without one there is nothing to check."""
+    """Check that NVIDIA GPUs have all that they need; without a GPU, check nothing."""
     driver = find()
     if isinstance(driver, Missing):
         if driver.is_damaged:
@@ -388,7 +388,7 @@ def _device(name: str | None) -> Any:
 
 
 def newer_driver(device: Any) -> str:
-    """Return how to get a newer driver for a device."""
+    """Return advice for updating the driver of a device."""
     if device.driver == "cuda":
         return _NEWER_NVIDIA_DRIVER
     return _NEWER_GPU_DRIVER if device.device_type == "gpu" else _NEWER_DRIVER
@@ -405,7 +405,7 @@ def _agree(device: Any, what: str, found: Any, expected: Any) -> None:
 
 
 def check_kernel(name: str | None) -> str:
-    """Return a kernel compiles, runs, and is ordered with array functions on its queue."""
+    """Check that a kernel compiles, runs, and is ordered with array functions on its queue."""
     dp = importlib.import_module("dparray")
     kernels = importlib.import_module("dparray.cli.doctor.kernels")
     device = _device(name)
@@ -421,7 +421,7 @@ def check_kernel(name: str | None) -> str:
 
 
 def check_local_memory(name: str | None) -> str:
-    """Check that work-items see what others of the group wrote to local memory before a barrier."""
+    """Check that work-items see after a barrier what others wrote to local memory."""
     dp = importlib.import_module("dparray")
     kernels = importlib.import_module("dparray.cli.doctor.kernels")
     device = _device(name)
@@ -465,14 +465,14 @@ TOLERANCE = 8.0
 
 
 def math_inputs(function: str, dtype: Any, count: int = 4096) -> np.ndarray:
-    """Return numbers between the ends of the function's interval, the same every time.
+    """Return numbers from the function's interval, the same ones every time.
 
     Divisible into work-groups: drivers vectorize only full groups, and the vectorized code of old
     drivers was wrong.
     """
     _, low, high = MATH[function]
     random = np.random.default_rng(20)
-    if low > 0:  # over all magnitudes
+    if low > 0:  # over all orders of magnitude
         return np.exp(random.uniform(np.log(low), np.log(high), count)).astype(dtype)
     return random.uniform(low, high, count).astype(dtype)
 

@@ -20,7 +20,7 @@ from dparray._layout import Layout
 
 
 class LibraryErrors(NamedTuple):
-    """A library's own classes of errors, beside ``ValueError`` (shapes) and ``TypeError`` (dtypes).
+    """The error classes of a library besides ``ValueError`` (shapes), ``TypeError`` (dtypes).
 
     Attributes:
         axis: an axis is out of range.
@@ -104,7 +104,7 @@ modules: dict[str, str] = {
 }
 
 #: The libraries whose kernels for operations, reductions and copies are compiled ahead; on other
-#: devices these are dparray's kernels. A finalizer at exit asks, when nothing can be imported.
+#: devices these are dparray's kernels. A constant, since a finalizer at exit cannot import them.
 compiled_ahead = frozenset({"dpnp"})
 
 

@@ -18,7 +18,7 @@ from dparray.memory.blocks import SHARED, BorrowedBlock, allocate
 
 #: DLPack's devices by the kind of memory: CUDA, managed, pinned.
 _DEVICES = {"device": 2, "shared": 13, "host": 3}
-#: The stream of a consumer that names none, and a consumer's wish for no order.
+#: The legacy default stream, for consumers that name none, and DLPack's -1: no synchronization.
 _LEGACY, _NO_ORDER = 1, -1
 
 
@@ -32,8 +32,8 @@ def is_array(obj: object) -> bool:
 
 
 def layout_of_interface(obj: Any) -> Layout:
-    """Return the layout of an object with ``__cuda_array_interface__``, over its memory. Our work
-    waits for that on the stream that it names, or for that which its DLPack includes.
+    """Return the layout of an object with ``__cuda_array_interface__``, over its memory. Later work
+    waits for the stream in the interface, or without one for the work behind its DLPack capsule.
 
     Raises:
         ArgumentError: it has a mask, names no valid stream, or describes memory beside its own.
@@ -62,7 +62,7 @@ def give_back(array: Any, owner: Any) -> None:
 
 
 def give_now(owners: Iterable[Any], queue: Any) -> None:
-    """Make the streams of those of ``owners`` that are arrays wait for the work on a queue."""
+    """Make the streams of all arrays among ``owners`` wait for the work on a queue."""
     for owner in filter(is_array, owners):
         _exchange().give_to(queue, _stream_of(owner))
 
@@ -114,8 +114,8 @@ def is_dlpack_device(kind: int) -> bool:
 
 
 def layout_of_dlpack(obj: Any) -> Layout:
-    """Return the layout of an object with ``__dlpack__`` in memory of CUDA, over its memory. The
-    object makes our queue wait for its work.
+    """Return the layout of an object with ``__dlpack__`` in CUDA memory, over its memory. The
+    object makes dparray's queue wait for its work.
     """
     kind, number = map(int, obj.__dlpack_device__())
     device = module_of("cuda", "devices").devices()[number]
@@ -127,7 +127,7 @@ def layout_of_dlpack(obj: Any) -> Layout:
         capsule = obj.__dlpack__(max_version=(1, 1), **options)
     except TypeError:  # before DLPack 1
         capsule = obj.__dlpack__(**options)
-    # The stand of our queue now includes its work.
+    # The queue's stream now includes the object's work.
     _exchange().take_from(queue, int(queue.handle))
     found = dlpack_capsules.take(capsule)
     named = f"a {type(obj).__module__}.{type(obj).__name__}"

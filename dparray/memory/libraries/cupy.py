@@ -1,8 +1,8 @@
 """Let CuPy, for CUDA, compute over our memory, with NumPy's values.
 
-CuPy is imported at its first use. It calls NVIDIA's libraries (cuBLAS, cuSOLVER, cuFFT, CUB); its
-elementwise kernels it compiles at their first use, so conversions and copies are kernels of
-dparray's. A function that CuPy lacks, or computes in another way, is in this file.
+CuPy is imported at its first use. It calls NVIDIA's libraries (cuBLAS, cuSOLVER, cuFFT, CUB); it
+compiles its element-wise kernels at their first use, so dparray's kernels convert and copy. This
+file has the functions that CuPy lacks or computes in another way.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _converted(x: Any, dtype: Any) -> Any:
     return copy
 
 
-# Functions that CuPy lacks, or computes otherwise than NumPy.
+# Functions that CuPy lacks, or that differ from NumPy's.
 
 
 def _matmul(a: Any, b: Any, out: Any = None) -> Any:

@@ -59,7 +59,7 @@ _OF_ARRAYS = re.compile(r"\((\w+: .*usm_ndarray.*)\) ->")
 
 
 def _make_statics() -> None:
-    """Make dpnp's compiled modules create the objects that they create for their first array.
+    """Make dpnp's compiled modules create their static objects before their first array.
 
     They create these behind a C++ lock, and release the interpreter's lock meanwhile: a second
     thread that arrives there would wait forever with the interpreter's lock held. So one thread

@@ -52,7 +52,7 @@ def _sampled(x: Any, grid: Any, mode: str, padding: str, is_aligned: bool) -> An
     """Sample ``(N, C, *space)`` at the positions of ``(N, *out, rank)``, from -1 to 1."""
     rank, taps = x.ndim - 2, []
     for axis, size in enumerate(x.shape[2:]):
-        at = grid[..., rank - 1 - axis]  # the last position is that of the first axis
+        at = grid[..., rank - 1 - axis]  # positions are stored with the first axis last
         one = scalar(at, 1)
         if is_aligned:
             at, low, high = (at + one) * scalar(at, (size - 1) / 2), 0.0, size - 1.0

@@ -83,7 +83,7 @@ def _to_host(x: Any) -> Any:
 
 
 class _Namespace(ModuleType):
-    """A module with dparray's functions; NumPy's, with a copy each way, where there is none."""
+    """A module with dparray's functions, and NumPy's with copies where dparray has none."""
 
     def __init__(self, name: str, finder: _Finder, first: Any, second: Any) -> None:
         super().__init__(name)
@@ -101,11 +101,11 @@ class _Namespace(ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the files of Keras' NumPy backend and executes them with other imports."""
+    """An import finder that executes the files of Keras' NumPy backend with other imports."""
 
     def __init__(self, device: Any) -> None:
         self.device = device
-        # The namespace that programs see; it imports this module, so it is looked up here.
+        # The namespace of user programs; it imports this module, so it is looked up at run time.
         self.array_module: Any = sys.modules[__name__.partition(".")[0]]
         self.numpy = self._numpy()
         self.jax = windows.jax_module(self.unwrapped)
@@ -119,7 +119,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return type(x)(map(self.place, x)) if type(x) in (list, tuple) else x
 
     def unwrapped(self, x: Any) -> Any:
-        """Return the array of a Keras variable, and host arrays on the device."""
+        """Return the array of a Keras variable; copy host arrays to the device."""
         if isinstance(x, np.ndarray):
             return self.place(x)
         if getattr(x, "_is_dparray_variable", False):
@@ -132,7 +132,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return x
 
     def placing(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function whose host arrays and variables become arrays."""
+        """Wrap a function so that host arrays and variables become arrays."""
 
         @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
@@ -142,11 +142,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return call
 
     def taking_numbers(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function whose first argument may be a number."""
+        """Wrap a function so that its first argument may be a number."""
         return lambda x, *arguments, **named: function(self.asarray(x), *arguments, **named)
 
     def on_host(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that computes on the host, with a copy each way."""
+        """Wrap a function so that it computes on the host, with copies in both directions."""
 
         @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
@@ -164,7 +164,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return dp.array(x, dtype=dtype, device=None if isinstance(x, ndarray) else self.device)
 
     def asarray(self, x: Any, dtype: Any = None, **_: Any) -> Any:
-        """Return an array, without a copy where there is nothing to convert."""
+        """Return an array, without a copy if nothing must be converted."""
         if not isinstance(x, ndarray):
             return self.array(x, dtype)
         return x if dtype is None else x.astype(dtype)
@@ -199,7 +199,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return made
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Find the files of the backend, and nothing else."""
+        """Find the files of the backend, and no others."""
         if name != _BACKEND and not name.startswith(f"{_BACKEND}."):
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, path)
@@ -208,7 +208,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec
 
     def create_module(self, spec: Any) -> None:
-        """Let Python make the module."""
+        """Let Python create the module."""
 
     def exec_module(self, module: Any) -> None:
         """Execute a file of the backend."""
@@ -252,13 +252,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if not isinstance(function, FunctionType):
                 continue
             if function.__module__ != module.__name__:
-                # What the file imports from the others takes and gives host arrays there.
+                # Functions that the file imports from the other files take and return host arrays.
                 setattr(module, name, functools.wraps(function)(_host_result(function)))
             elif not name.startswith("_"):
                 setattr(module, name, self.on_host(function))
 
     def _amend(self, core: Any) -> None:
-        """Change what a tensor is, and how values come and go."""
+        """Replace the tensor class, and convert values at the boundaries of the module."""
         dp, variable = self.array_module, core.Variable
         original, standard = core.convert_to_tensor, core.standardize_dtype
         scatter = core.scatter_update
@@ -280,7 +280,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         @functools.wraps(scatter)
         def scatter_update(inputs: Any, *arguments: Any, **named: Any) -> Any:
-            # The original writes into its inputs; a host array would be copied first.
+            # The original writes to its inputs, so host arrays are copied first.
             return scatter(dp.array(convert(inputs), copy=True), *arguments, **named)
 
         variable._is_dparray_variable = True

@@ -23,7 +23,7 @@ _Numbers = namedtuple("_Numbers", "lhs_spec rhs_spec out_spec")
 
 
 def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
-    """Return a module ``jax`` with these functions; ``unwrapped`` gives arrays of variables."""
+    """Return a module ``jax`` with these functions; ``unwrapped`` returns arrays of variables."""
 
     def convolve(
         x: Any, w: Any, steps: Any, padding: Any, rhs_dilation: Any = None,
@@ -31,7 +31,7 @@ def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
     ) -> Any:  # fmt: skip
         x, w = unwrapped(x), unwrapped(w)
         dtype = np.result_type(x.dtype, w.dtype)
-        wide = "float32" if dtype.name == "bfloat16" else dtype  # the Tile language has none
+        wide = "float32" if dtype.name == "bfloat16" else dtype  # Tile has no bfloat16.
         x, back = _channels_last(x.astype(wide), dimension_numbers)
         apart = rhs_dilation or (1,) * (x.ndim - 2)
         pads = _pads(padding, x.shape[1:-1], w.shape, steps, apart)
@@ -89,7 +89,7 @@ def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
 
 
 def _channels_last(x: Any, numbers: Any) -> Any:
-    """Return an image with its channels last, and the function that moves them back."""
+    """Return an image with the channels last, and a function that restores their position."""
     if numbers.lhs_spec[1] != 1:
         return x, lambda y: y
     last = x.ndim - 1

@@ -16,7 +16,7 @@ from dparray._compiler.spirv.text import INCOMING, Loop
 
 
 def hide(function: Changed, loop: Loop) -> bool:
-    """Return whether there are such phis."""
+    """Hide the starts of such phis; return whether there were any."""
     if function.is_uniform(loop.blocks, function.deciding_in(loop.blocks)):
         return False
     has_chosen = False

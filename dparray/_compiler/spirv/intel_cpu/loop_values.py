@@ -30,7 +30,7 @@ def kind_of_phi(line: str) -> str:
 
 
 class Changed(Function):
-    """A function that rules change.
+    """A function and the changes that rules make to it.
 
     Attributes:
         before: the lines to insert before each line.
