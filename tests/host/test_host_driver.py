@@ -19,7 +19,7 @@ import dparray as dp
 from dparray._array.ndarray import materialize
 from dparray._driver import driver_of, traits_of
 from dparray.memory.copies import host_view
-from tests.support import force, run_in_threads, same, values
+from tests.support import force, run_in_threads, same, until, values
 
 DEVICE = dp.Device("host:cpu")
 
@@ -197,6 +197,38 @@ def test_an_interrupt_ends_a_wait() -> None:
     assert not event.is_done
     end.set()
     driver_of(queue).wait([event])
+
+
+def run_long_work(device: dp.Device) -> None:
+    x = dp.ones(70_000, device=device)
+    dp.call_kernel(halve, dp.Range(x.size), x)
+    assert float(x.sum()) == 35_000
+
+
+@dp.kernel
+def halve(item: Any, x: Any) -> None:
+    x[item.get_id(0)] /= 2
+
+
+def test_queues_without_work_have_no_thread() -> None:
+    def count() -> int:
+        return sum(thread.name == "dparray queue" for thread in threading.enumerate())
+
+    for _ in range(20):
+        run_long_work(DEVICE.new_queue())
+    until(lambda: count() == 0)
+    run_long_work(DEVICE)
+
+
+def test_work_is_done_where_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    device = DEVICE.new_queue()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        run_long_work(device)
+    run_long_work(device)
 
 
 def test_threads_launch_on_one_queue() -> None:

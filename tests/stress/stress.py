@@ -41,11 +41,10 @@ if __name__ == "__main__" and "DPARRAY_SOAK_SO_FAR" not in os.environ:
     os.environ["DPARRAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="dparray-stress-")
 
 import dparray as dp
-from dparray._driver.sycl import driver
+from dparray import _driver
 from dparray._evaluate import background, evaluate
 
 # isort: split
-import dpctl
 import test_lazy
 import test_random_tile_programs
 
@@ -62,13 +61,18 @@ def scale(item: Any, x: Any, factor: Any) -> None:
     x[i] = x[i] * factor + 1
 
 
-def places() -> list[Any]:
-    """Return queues: the default one, a second one, and those of sub-devices."""
-    device = dp.Device("cpu")
-    found = [device.sycl_queue, dpctl.SyclQueue(device.sycl_device)]
-    if device.sycl_device.max_compute_units > 1:
-        found += [part.sycl_queue for part in device.create_sub_devices(partition=1)[:2]]
+def places() -> list[dp.Device]:
+    """Return the default queue of the default device, a second one, and those of sub-devices."""
+    device = dp.default_device()
+    found = [device, device.new_queue()]
+    if device.traits.units > 1:
+        found += device.create_sub_devices(partition=1)[:2]
     return found
+
+
+def driver() -> Any:
+    """Return the driver of the default device."""
+    return _driver.driver_of(dp.default_device().queue)
 
 
 class Difference(Exception):
@@ -81,7 +85,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.arrays: list[tuple[Any, np.ndarray]] = []
-        self.queues = places()
+        self.places = places()
 
     def pick(self, number: int) -> tuple[Any, np.ndarray]:
         if not self.arrays:
@@ -99,8 +103,8 @@ class Run:
     def do_new(self, seed: int, size: int, place: int) -> None:
         values = np.random.default_rng(seed).normal(size=SIZES[size % len(SIZES)])
         usm_type = ("device", "shared", "host")[seed % 3]
-        queue = self.queues[place % len(self.queues)]
-        self.put(dp.asarray(values, usm_type=usm_type, sycl_queue=queue), values)
+        device = self.places[place % len(self.places)]
+        self.put(dp.asarray(values, usm_type=usm_type, device=device), values)
 
     def do_unary(self, which: int, a: int, _: int) -> None:
         x, values = self.pick(a)
@@ -156,7 +160,7 @@ class Run:
 
     def do_move(self, a: int, place: int, _: int) -> None:
         x, values = self.pick(a)
-        self.put(x.to_device(dp.Device(self.queues[place % len(self.queues)])) + 0, values + 0)
+        self.put(x.to_device(self.places[place % len(self.places)]) + 0, values + 0)
 
     def do_kernel(self, a: int, factor: int, _: int) -> None:
         x, values = self.pick(a)
@@ -231,7 +235,7 @@ class Run:
         previous = dp.memory.set_limit(1 << 10)
         before = dp.memory.stats(x.device)
         try:
-            dp.empty(1 << 22, sycl_queue=x.sycl_queue)
+            dp.empty(1 << 22, device=x.device)
             # Free memory next to arrays in one allocation cannot be given back; new arrays reuse
             # it.
             now = dp.memory.stats(x.device)
@@ -270,8 +274,9 @@ class Run:
             x[item.get_id(0)] = number + 0.25
 
         x, _values = self.pick(a)
-        load = driver.load
-        driver.load = lambda queue, module, *others: load(queue, b"\0" * 64, *others)
+        with_load = driver()
+        load = with_load.load
+        with_load.load = lambda queue, module, *others: load(queue, b"\0" * 64, *others)
         try:
             dp.call_kernel(refused, dp.Range(1), x)
             raise Difference("a module that the driver rejects was launched")
@@ -279,7 +284,7 @@ class Run:
             if "refused" not in str(error):
                 raise Difference(f"the kernel is not named: {error}") from error
         finally:
-            driver.load = load
+            with_load.load = load
 
     def check(self) -> None:
         for x, values in self.arrays:
@@ -362,14 +367,15 @@ class Built:
 
     def __init__(self) -> None:
         self.count = 0
-        self._load = driver.load
+        self._driver = driver()
+        self._load = self._driver.load
 
     def __enter__(self) -> Built:
-        driver.load = self._counted
+        self._driver.load = self._counted
         return self
 
     def __exit__(self, *_: object) -> None:
-        driver.load = self._load
+        self._driver.load = self._load
 
     def _counted(self, *given: Any) -> Any:
         self.count += 1
@@ -598,7 +604,10 @@ def main() -> int:
     parser.add_argument(
         "--calls", type=int, help="instead, call every NumPy function this many times"
     )
+    parser.add_argument("--device", help="the default device, as in --device host:cpu")
     arguments = parser.parse_args()
+    if arguments.device:
+        dp.set_default_device(arguments.device)
     if arguments.calls:
         return generated_calls(arguments.calls, arguments.seed % 100_000)
     carried = os.environ.pop(SO_FAR, None)

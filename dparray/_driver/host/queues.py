@@ -1,7 +1,8 @@
 """Queues of the host processor: an order of work, and events that are counters.
 
 Work of a queue runs one after another, on a thread that starts with the first work that the caller
-does not do itself: short work is done by the caller if the queue has no other.
+does not do itself, and ends when there has been none for a while. Short work is done by the caller
+if the queue has no other.
 
 State: the default queues, and the queues that were used.
 """
@@ -14,7 +15,7 @@ from _thread import LockType, allocate_lock
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
@@ -24,6 +25,9 @@ from dparray._driver.marks import Marks
 #: A signal that arrives just before the main thread sleeps does not wake it, so it looks for one
 #: this often, in seconds.
 _CHECK_PERIOD = 0.1
+#: The thread of a queue ends after this time without work, in seconds: programs that create many
+#: queues keep few threads, and starting one again takes a ten-thousandth of it.
+_IDLE_TIME = 0.5
 _used: WeakSet[Queue] = WeakSet()
 _refuse: Callable[[], object] | None = None
 
@@ -95,10 +99,13 @@ class Queue:
                 return event
             event.number = self.submitted = self.submitted + 1
             self._pending.put((work, after, event))
-            if not self._has_thread:
-                self._has_thread = True
-                _used.add(self)
+            starts, self._has_thread = not self._has_thread, True
+        if starts:
+            _used.add(self)
+            try:
                 threading.Thread(target=self._serve, name="dparray queue", daemon=True).start()
+            except RuntimeError:  # The interpreter ends, or the system has no more threads.
+                self._serve(idle_time=0)
         return event
 
     def _do(self, work: Callable[[], object], event: Event) -> None:
@@ -110,12 +117,19 @@ class Queue:
             event.ended = time.perf_counter_ns()
         self.done = event.number
 
-    def _serve(self) -> None:
+    def _serve(self, idle_time: float = _IDLE_TIME) -> None:
         while True:
-            work, after, event = self._pending.get()
+            try:
+                work, after, event = self._pending.get(timeout=idle_time)
+            except Empty:
+                with self.lock:
+                    if self._pending.empty():
+                        self._has_thread = False
+                        return
+                continue
             wait_for(after)
             self._do(work, event)
-            del work, after
+            del work, after, event
             if self._waiting:
                 self._wake()
             if self._kept:
