@@ -47,7 +47,7 @@ BUDGETS = {
     "memory": 4_141,
     "graph": 2_254,
     "codegen": 3_636,
-    "compiler": 23_414,
+    "compiler": 23_621,
     "evaluate": 5_012,
     "array": 6_969,
     "kernels": 4_734,

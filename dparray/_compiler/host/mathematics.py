@@ -1,8 +1,8 @@
 """Mathematical functions as LLVM IR, which LLVM vectorizes like any other code.
 
-Functions of float32 compute in float64 with short polynomials, which gives at most 0.51 ulp. In
-float32 that takes about as many instructions, since sums need two numbers. Functions of float64
-stay below 2 ulp. The polynomials are fitted at the first use.
+Functions of float32 compute in float32, with at most 2 ulp; ``pow`` and ``erfc`` compute in
+float64, which takes fewer instructions than their numbers in parts. Functions of float64 stay below
+2 ulp. The polynomials are fitted at the first use.
 
 All are free of branches, except sine and cosine of large angles. Those two are functions with a
 variant for each size of vector (``apart``), so that one branch serves a whole vector.
@@ -12,51 +12,27 @@ from __future__ import annotations
 
 import functools
 import math
-import struct
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from numpy.polynomial import Chebyshev, Polynomial
+from dparray._compiler.host import float32
+from dparray._compiler.host.writer import Writer, fitted
 
-# Adding it rounds a float64 to an integer, which is in the low bits of the sum.
-_ROUNDING = 1.5 * 2.0**52
-_ROUNDING_BITS = struct.unpack("q", struct.pack("d", _ROUNDING))[0]
-_ONE_BITS = struct.unpack("q", struct.pack("d", 1.0))[0]
 # ln 2, pi / 2 and pi in parts; the first ones have trailing zeros, so that products with integers
 # are exact.
 _LN2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _PI = (3373259426 / 2**30, 1.2154201013012384e-10)
-_ROOT_HALF_BITS = 0x3FE6A09E667F3BCD
 #: The largest angle for which products with the parts of pi are exact; the C library has the rest.
 _MAX_ANGLE = 1e6
 #: The sizes of vectors for which sine and cosine have variants.
 _LANES = {"float": (2, 4, 8, 16), "double": (2, 4, 8)}
 #: The beginning of the names of functions with variants.
 APART = "dparray.apart."
-
-
-def _number(value: float) -> str:
-    return "0x" + struct.pack(">d", float(value)).hex().upper()
-
-
-def _fitted(
-    function: Callable[[float], float], low: float, high: float, degree: int
-) -> list[float]:
-    """Return the coefficients, lowest first, of a polynomial close to a function."""
-    nodes = np.cos(np.pi * (np.arange(4 * degree) + 0.5) / (4 * degree))
-    x = (high + low) / 2 + nodes * (high - low) / 2
-    y = np.array([function(each) for each in x])
-    fit = Chebyshev.fit(x, y, degree, domain=[low, high]).convert(kind=Polynomial)
-    return [float(each) for each in fit.coef]
+_ROOT = math.sqrt(0.5)
 
 
 def _sine_over_root(v: float) -> float:
     return math.sin(math.sqrt(v)) / math.sqrt(v) if v > 1e-12 else 1 - v / 6
-
-
-def _tangent_over_root(v: float) -> float:
-    return math.atanh(math.sqrt(v)) / math.sqrt(v) if v > 1e-12 else 1 + v / 3
 
 
 def _error_over_root(v: float) -> float:
@@ -79,10 +55,9 @@ def _series(name: str) -> Sequence[float]:
         return [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]
     if name == "cos":
         return [(-1) ** k / math.factorial(2 * k) for k in range(10)]
-    return _fitted(
+    return fitted(
         *{
             "short exp": (lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 6),
-            "short log": (_tangent_over_root, 0, 0.0295, 4),
             "log for pow": (lambda f: math.log1p(f) / f, _ROOT - 1, 2 * _ROOT - 1, 15),
             "short sin": (_sine_over_root, 0, (math.pi / 2) ** 2, 5),
             "erf": (_error_over_root, 0, 1, 9),
@@ -91,180 +66,51 @@ def _series(name: str) -> Sequence[float]:
     )
 
 
-_ROOT = math.sqrt(0.5)
-_Value = str | float
+def _exp(w: Writer, x: str) -> str:
+    """Return exp(x) with the precision of float32; at most 2**200."""
+    x = w.at_least(w.at_most(x, 200 * math.log(2)), -200 * math.log(2))
+    total = w.fma(x, 1 / math.log(2), w.rounding)
+    rest = w.fma(x, 1 / math.log(2), w.sub(w.rounding, total))
+    scale = w.power_of_two(w.bits(total))
+    return w.fma(scale, w.mul(rest, w.poly(rest, _series("short exp"))), scale)
 
 
-class _Writer:
-    """Writes instructions on float64 values, or on vectors of them.
-
-    Operands are names of values or numbers; each method returns the name of its result.
-    """
-
-    def __init__(self, lanes: int = 0) -> None:
-        self.lines: list[str] = []
-        self._lanes = lanes
-        self._suffix = f"v{lanes}f64" if lanes else "f64"
-
-    def kind(self, element: str) -> str:
-        """Return the type of a number, or of a vector of them."""
-        return f"<{self._lanes} x {element}>" if self._lanes else element
-
-    def do(self, text: str) -> str:
-        self.lines.append(f"  %t{len(self.lines)} = {text}")
-        return f"%t{len(self.lines) - 1}"
-
-    def _operand(self, value: _Value, element: str) -> str:
-        if isinstance(value, str):
-            return value
-        text = f"{element} {_number(value) if element == 'double' else int(value)}"
-        return f"splat ({text})" if self._lanes else text.split()[1]
-
-    def real(self, operation: str, *operands: _Value) -> str:
-        """Write an operation of float64 operands."""
-        given = ", ".join(self._operand(each, "double") for each in operands)
-        return self.do(f"{operation} {self.kind('double')} {given}")
-
-    def whole(self, operation: str, *operands: _Value) -> str:
-        """Write an operation of int64 operands."""
-        given = ", ".join(self._operand(each, "i64") for each in operands)
-        return self.do(f"{operation} {self.kind('i64')} {given}")
-
-    def call(self, name: str, *operands: _Value) -> str:
-        """Write a call of a function of LLVM's."""
-        kind = self.kind("double")
-        given = ", ".join(f"{kind} {self._operand(each, 'double')}" for each in operands)
-        return self.do(f"call {kind} @llvm.{name}.{self._suffix}({given})")
-
-    def add(self, a: _Value, b: _Value) -> str:
-        return self.real("fadd", a, b)
-
-    def sub(self, a: _Value, b: _Value) -> str:
-        return self.real("fsub", a, b)
-
-    def mul(self, a: _Value, b: _Value) -> str:
-        return self.real("fmul", a, b)
-
-    def div(self, a: _Value, b: _Value) -> str:
-        return self.real("fdiv", a, b)
-
-    def neg(self, a: str) -> str:
-        return self.real("fneg", a)
-
-    def abs(self, x: str) -> str:
-        return self.call("fabs", x)
-
-    def fma(self, a: _Value, b: _Value, c: _Value) -> str:
-        return self.call("fmuladd", a, b, c)
-
-    def poly(self, x: str, coefficients: Sequence[float]) -> str:
-        value: _Value = coefficients[-1]
-        for each in coefficients[-2::-1]:
-            value = self.fma(value, x, each)
-        return str(value)
-
-    def compare(self, order: str, a: _Value, b: _Value) -> str:
-        return self.real(f"fcmp {order}", a, b)
-
-    def select(self, condition: str, a: _Value, b: _Value, element: str = "double") -> str:
-        kind = self.kind(element)
-        a, b = self._operand(a, element), self._operand(b, element)
-        return self.do(f"select {self.kind('i1')} {condition}, {kind} {a}, {kind} {b}")
-
-    def bits(self, x: str) -> str:
-        return self.do(f"bitcast {self.kind('double')} {x} to {self.kind('i64')}")
-
-    def of_bits(self, bits: str) -> str:
-        return self.do(f"bitcast {self.kind('i64')} {bits} to {self.kind('double')}")
-
-    def power_of_two(self, exponent: str) -> str:
-        """Return the power of two whose exponent is in the low bits of an integer."""
-        return self.of_bits(self.whole("add", self.whole("shl", exponent, 52), _ONE_BITS))
-
-    def with_sign(self, x: str, of: str) -> str:
-        return self.call("copysign", x, of)
-
-    def at_most(self, x: str, most: float) -> str:
-        return self.select(self.compare("ogt", x, most), most, x)
-
-    def at_least(self, x: str, least: float) -> str:
-        return self.select(self.compare("olt", x, least), least, x)
-
-
-def _growth(w: _Writer, x: str, factor: float = 1 / math.log(2)) -> tuple[str, str]:
-    """Return two numbers, s and t, so that s + s * t is 2**(x * factor); it is at most 2**200."""
-    x = w.at_least(w.at_most(x, 200 / factor), -200 / factor)
-    total = w.fma(x, factor, _ROUNDING)
-    rest = w.fma(x, factor, w.sub(_ROUNDING, total))
-    return w.power_of_two(w.bits(total)), w.mul(rest, w.poly(rest, _series("short exp")))
-
-
-def _exp(w: _Writer, x: str, factor: float = 1 / math.log(2)) -> str:
-    scale, tail = _growth(w, x, factor)
-    return w.fma(scale, tail, scale)
-
-
-def _long_exp(w: _Writer, x: str) -> str:
+def _long_exp(w: Writer, x: str) -> str:
     x = w.at_least(w.at_most(x, 710), -746)
-    total = w.fma(x, 1 / math.log(2), _ROUNDING)
-    n = w.sub(total, _ROUNDING)
+    total = w.fma(x, 1 / math.log(2), w.rounding)
+    n = w.sub(total, w.rounding)
     r = w.fma(n, -_LN2[1], w.fma(n, -_LN2[0], x))
     value = w.poly(r, _series("exp"))
-    exponent = w.whole("sub", w.bits(total), _ROUNDING_BITS)
+    exponent = w.whole("sub", w.bits(total), w.bits_of(w.rounding))
     half = w.whole("ashr", exponent, 1)
     for part in (half, w.whole("sub", exponent, half)):  # for subnormal results
         value = w.mul(value, w.power_of_two(part))
     return value
 
 
-def _split(w: _Writer, x: str, shift: _Value = 0) -> tuple[str, str]:
-    """Return m - 1 and n: x is m * 2**(n + shift), and m is from the root of 1/2 to that of 2."""
-    bits = w.bits(x)
-    exponent = w.whole("ashr", w.whole("sub", bits, _ROOT_HALF_BITS), 52)
-    m = w.of_bits(w.whole("sub", bits, w.whole("shl", exponent, 52)))
-    narrow = f"trunc {w.kind('i64')} {w.whole('sub', exponent, shift)} to {w.kind('i32')}"
-    n = w.do(f"sitofp {w.kind('i32')} {w.do(narrow)} to {w.kind('double')}")
-    return w.sub(m, 1), n
-
-
-def _log(w: _Writer, x: str) -> str:
-    f, n = _split(w, x)  # Subnormal float32 numbers are normal in float64.
-    s = w.div(f, w.add(f, 2))
-    near = w.mul(w.add(s, s), w.poly(w.mul(s, s), _series("short log")))
-    return _at_ends(w, x, w.fma(n, math.log(2), near))
-
-
-def _log_for_pow(w: _Writer, x: str) -> str:
+def _log_for_pow(w: Writer, x: str) -> str:
     """Return a logarithm that is precise enough for products up to 128."""
-    f, n = _split(w, x)
+    f, n = w.split(x)  # Subnormal float32 numbers are normal in float64.
     near = w.mul(f, w.poly(f, _series("log for pow")))
-    return _at_ends(w, x, w.fma(n, math.log(2), near))
+    return w.at_ends(x, w.fma(w.float_of(n), math.log(2), near))
 
 
-def _long_log(w: _Writer, x: str) -> str:
-    is_small = w.compare("olt", x, 2.0**-1022)
-    scaled = w.select(is_small, w.mul(x, 2.0**54), x)
-    f, n = _split(w, scaled, w.select(is_small, 54, 0, "i64"))
+def _long_log(w: Writer, x: str) -> str:
+    f, n = w.split_any(x)
     s = w.div(f, w.add(f, 2))
     squared = w.mul(s, s)
     # log(m) = f - (h - s * (h + r)) with h = f * f / 2, so that 2 * s is not rounded.
     h = w.mul(w.mul(f, f), 0.5)
     r = w.mul(w.mul(squared, 2), w.poly(squared, _series("log")[1:]))
     inner = w.fma(s, w.add(h, r), w.mul(n, _LN2[1]))
-    return _at_ends(w, x, w.fma(n, _LN2[0], w.sub(f, w.sub(h, inner))))
+    return w.at_ends(x, w.fma(n, _LN2[0], w.sub(f, w.sub(h, inner))))
 
 
-def _at_ends(w: _Writer, x: str, logarithm: str) -> str:
-    value = w.select(w.compare("olt", x, math.inf), logarithm, x)  # infinity and NaN stay
-    value = w.select(w.compare("oeq", x, 0), -math.inf, value)
-    return w.select(w.compare("olt", x, 0), math.nan, value)
-
-
-def _circular(w: _Writer, x: str, is_cosine: bool) -> str:
+def _circular(w: Writer, x: str, is_cosine: bool) -> str:
     """Return the sine or cosine of a float32 angle."""
     turns = w.fma(x, 1 / math.pi, -0.5 if is_cosine else 0.0)
-    total = w.add(turns, _ROUNDING)
-    n = w.add(w.sub(total, _ROUNDING), 0.5) if is_cosine else w.sub(total, _ROUNDING)
+    total = w.add(turns, w.rounding)
+    n = w.add(w.sub(total, w.rounding), 0.5) if is_cosine else w.sub(total, w.rounding)
     r = w.fma(n, -_PI[1], w.fma(n, -_PI[0], x))
     # Past n + 1/2 half turns, the cosine is the sine of the rest, or its negative for even n.
     series = [-each if is_cosine else each for each in _series("short sin")]
@@ -273,17 +119,18 @@ def _circular(w: _Writer, x: str, is_cosine: bool) -> str:
     return w.of_bits(w.whole("xor", w.bits(value), flip))
 
 
-def _long_circular(w: _Writer, x: str, is_cosine: bool) -> str:
-    total = w.fma(x, 2 / math.pi, _ROUNDING)
-    n = w.sub(total, _ROUNDING)
+def _long_circular(w: Writer, x: str, is_cosine: bool) -> str:
+    total = w.fma(x, 2 / math.pi, w.rounding)
+    n = w.sub(total, w.rounding)
     near = w.fma(n, -_HALF_PI[0], x)  # exact
     r = w.fma(n, -_HALF_PI[1], near)
-    rest = w.fma(n, -_HALF_PI[1], w.sub(near, r))  # its rounding error
-    r = w.add(r, w.fma(n, -_HALF_PI[2], rest))
+    rest = w.fma(n, _HALF_PI[1], w.sub(r, near))  # its rounding error
+    r = w.sub(r, w.fma(n, _HALF_PI[2], rest))  # keeps the sign of 0
     quadrant = w.whole("add", w.bits(total), is_cosine)
     squared = w.mul(r, r)
     # The series begin with 1, which is added last, so that it is rounded once.
     sine = w.fma(w.mul(r, squared), w.poly(squared, _series("sin")[1:]), r)
+    sine = w.with_sign(sine, r)  # of 0
     cosine = w.fma(squared, w.poly(squared, _series("cos")[1:]), 1)
     is_odd = w.whole("icmp ne", w.whole("and", quadrant, 1), 0)
     value = w.bits(w.select(is_odd, cosine, sine))
@@ -291,19 +138,7 @@ def _long_circular(w: _Writer, x: str, is_cosine: bool) -> str:
     return w.of_bits(w.whole("xor", value, flip))
 
 
-def _tanh(w: _Writer, x: str) -> str:
-    scale, tail = _growth(w, w.at_most(w.abs(x), 20), 2 / math.log(2))
-    less = w.fma(scale, tail, w.sub(scale, 1))  # exp(2 * x) - 1
-    return w.with_sign(w.div(less, w.add(less, 2)), x)
-
-
-def _erf(w: _Writer, x: str) -> str:
-    a = w.at_most(w.abs(x), 4.2)
-    small, tail = _error_parts(w, a)
-    return w.with_sign(w.select(w.compare("olt", a, 1), small, w.sub(1, tail)), x)
-
-
-def _erfc(w: _Writer, x: str) -> str:
+def _erfc(w: Writer, x: str) -> str:
     a = w.at_most(w.abs(x), 10.3)
     small, tail = _error_parts(w, a)
     large = w.select(w.compare("olt", x, 0), w.sub(2, tail), tail)
@@ -311,7 +146,7 @@ def _erfc(w: _Writer, x: str) -> str:
     return w.select(w.compare("olt", a, 0.5), near, large)
 
 
-def _error_parts(w: _Writer, a: str) -> tuple[str, str]:
+def _error_parts(w: Writer, a: str) -> tuple[str, str]:
     """Return erf of a number from 0 to 1, and erfc of one from 0.45 to 10.4."""
     squared = w.mul(a, a)
     small = w.mul(a, w.poly(squared, _series("erf")))
@@ -319,7 +154,7 @@ def _error_parts(w: _Writer, a: str) -> tuple[str, str]:
     return small, w.mul(_exp(w, w.neg(squared)), w.poly(t, _series("erfc")))
 
 
-def _pow(w: _Writer, x: str, y: str) -> str:
+def _pow(w: Writer, x: str, y: str) -> str:
     a = w.abs(x)
     value = _exp(w, w.mul(y, _log_for_pow(w, a)))
     value = w.select(w.compare("oeq", y, 0), 1, value)
@@ -334,21 +169,10 @@ def _pow(w: _Writer, x: str, y: str) -> str:
     is_finite = w.compare("one", a, math.inf)
     is_broken = w.do(f"and i1 {is_below}, {w.do(f'xor i1 {is_whole}, true')}")
     is_broken = w.do(f"and i1 {is_broken}, {is_finite}")
-    value = w.select(is_broken, math.nan, value)
-    return w.select(w.compare("oeq", x, 1), 1, value)
+    return w.select(is_broken, math.nan, value)
 
 
-_SHORT: dict[str, Callable[..., str]] = {
-    "exp": _exp,
-    "exp2": lambda w, x: _exp(w, x, 1.0),
-    "log": _log,
-    "log2": lambda w, x: w.mul(_log(w, x), 1 / math.log(2)),
-    "log10": lambda w, x: w.mul(_log(w, x), 1 / math.log(10)),
-    "tanh": _tanh,
-    "erf": _erf,
-    "erfc": _erfc,
-    "pow": _pow,
-}
+_SHORT: dict[str, Callable[..., str]] = {"erfc": _erfc, "pow": _pow}
 _LONG: dict[str, Callable[..., str]] = {"exp": _long_exp, "log": _long_log}
 
 
@@ -361,8 +185,10 @@ def body(name: str, kind: str) -> str | None:
     """
     if name in ("sin", "cos") and kind in _LANES:
         return f"  %r = call {kind} @{APART}{name}.{kind}({kind} %0)\n  ret {kind} %r"
-    w = _Writer()
-    if kind == "float" and name in _SHORT:
+    w = Writer("float" if name in float32.FUNCTIONS and kind == "float" else "double")
+    if kind == "float" and name in float32.FUNCTIONS:
+        value = float32.FUNCTIONS[name](w, "%0")
+    elif kind == "float" and name in _SHORT:
         given = [w.do(f"fpext float %{at} to double") for at in range(1 + (name == "pow"))]
         value = w.do(f"fptrunc double {_SHORT[name](w, *given)} to float")
     elif kind == "double" and name in _LONG:
@@ -378,35 +204,62 @@ def apart(name: str) -> str:
     LLVM calls the variants for vectors where it vectorizes a call; they are inlined afterwards.
     """
     function, kind = name.removeprefix(APART).split(".")
+    is_cosine = function == "cos"
+
+    def of_float64(w: Writer) -> str:
+        if kind == "double":
+            return _long_circular(w, "%0", is_cosine)
+        wide = Writer("double", w.lanes, w.lines)
+        x = w.do(f"fpext {w.kind('float')} %0 to {w.kind('double')}")
+        value = _circular(wide, x, is_cosine)
+        return w.do(f"fptrunc {w.kind('double')} {value} to {w.kind('float')}")
+
+    def of_c_library(w: Writer) -> str:
+        value = "poison"
+        for lane in range(w.lanes):
+            one = w.do(f"extractelement {w.kind(kind)} %0, i32 {lane}")
+            one = w.do(f"call {kind} @llvm.{function}.{w.suffix}({kind} {one})")
+            value = w.do(f"insertelement {w.kind(kind)} {value}, {kind} {one}, i32 {lane}")
+        return value if w.lanes else w.call(function, "%0")
+
     variants = [f"_ZGV_LLVM_N{lanes}v_{name}({name}.{lanes})" for lanes in _LANES[kind]]
     marks = f'noinline "vector-function-abi-variant"="{",".join(variants)}"'
-    texts = [_angle(name, function, kind, 0, marks)]
-    for lanes in _LANES[kind]:
-        texts.append(_angle(f"{name}.{lanes}", function, kind, lanes, "alwaysinline"))
+    texts = []
+    for lanes in (0, *_LANES[kind]):
+        own = f"{name}.{lanes}" if lanes else name
+        if kind == "float":
+
+            def near(w: Writer) -> str:
+                return float32.circular(w, "%0", is_cosine)
+
+            def far(w: Writer, far: str = f"{own}.far") -> str:
+                return w.do(f"call {w.kind(kind)} @{far}({w.kind(kind)} %0)")
+
+            texts.append(_angles(own, Writer(kind, lanes), marks, float32.MAX_ANGLE, near, far))
+            own, marks = f"{own}.far", "noinline"
+        texts.append(_angles(own, Writer(kind, lanes), marks, _MAX_ANGLE, of_float64, of_c_library))
+        marks = "alwaysinline"
     return "".join(texts)
 
 
-def _angle(name: str, function: str, kind: str, lanes: int, marks: str) -> str:
-    w = _Writer(lanes)
-    own, double = w.kind(kind), w.kind("double")
-    is_long = kind == "double"
-    x = "%0" if is_long else w.do(f"fpext {own} %0 to {double}")
-    is_large = w.compare("ogt", w.abs(x), _MAX_ANGLE)
-    if lanes:
-        is_large = w.do(f"call i1 @llvm.vector.reduce.or.v{lanes}i1({w.kind('i1')} {is_large})")
-    w.lines.append(f"  br i1 {is_large}, label %large, label %usual\nlarge:")
+def _angles(
+    name: str,
+    w: Writer,
+    marks: str,
+    limit: float,
+    near: Callable[[Writer], str],
+    far: Callable[[Writer], str],
+) -> str:
+    """Define a function of angles %0 from one for angles up to a limit and one for all others.
 
-    def returned(value: str) -> None:
-        value = value if is_long else w.do(f"fptrunc {double} {value} to {own}")
-        w.lines.append(f"  ret {own} {value}")
-
-    far = "poison"
-    for lane in range(lanes):
-        one = w.do(f"extractelement {double} {x}, i32 {lane}")
-        one = w.do(f"call double @llvm.{function}.f64(double {one})")
-        far = w.do(f"insertelement {double} {far}, double {one}, i32 {lane}")
-    returned(far if lanes else w.call(function, x))
-    w.lines.append("usual:")
-    returned((_long_circular if is_long else _circular)(w, x, function == "cos"))
+    A number's value does not depend on its neighbors in a vector.
+    """
+    kind, value = w.kind(w.type), near(w)
+    is_far = w.compare("ogt", w.abs("%0"), limit)
+    any_far = is_far
+    if w.lanes:
+        any_far = w.do(f"call i1 @llvm.vector.reduce.or.v{w.lanes}i1({w.kind('i1')} {is_far})")
+    w.lines.append(f"  br i1 {any_far}, label %far, label %near\nfar:")
+    w.lines.append(f"  ret {kind} {w.select(is_far, far(w), value)}\nnear:\n  ret {kind} {value}")
     lines = "\n".join(w.lines)
-    return f"define {own} @{name}({own} %0) nounwind memory(none) {marks} {{\n{lines}\n}}\n"
+    return f"define {kind} @{name}({kind} %0) nounwind memory(none) {marks} {{\n{lines}\n}}\n"
