@@ -116,9 +116,9 @@ def _with_errors(text: str | None, names: Container[str], arrays: Sequence[str])
     """Return a docstring with the errors that functions with such parameters have in common."""
     added = ["ExecutionPlacementError: the arrays are on different queues."] * (len(arrays) > 1)
     added += ["AxisError: an axis is out of range."] * ("axis" in names or "axes" in names)
-    if not text or not added:
+    before, title, example = (text or "").rpartition("Example:\n")
+    if not (title and added):
         return text
-    before, title, example = text.rpartition("Example:\n")
     indent = before[before.rfind("\n") + 1 :]
     before = before.rstrip() + "\n" if "Raises:\n" in before else f"{before}Raises:\n"
     lines = "".join(f"{indent}    {error}\n" for error in added)
