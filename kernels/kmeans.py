@@ -105,7 +105,7 @@ def make_accumulate_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
 
 @cache
 def make_centroids_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
-    """Return the mean of each cluster from the sums of the work-groups; empty ones stay.
+    """Return the mean of each cluster from the sums of the work-groups; empty clusters stay.
 
     Sums are compensated (O. Moller, "Quasi double-precision in floating point addition", 1965), so
     that the number of work-groups does not affect the result. Launch over ``Range(clusters)``.

@@ -217,9 +217,11 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     if not arrays:
         queue = out.queue if out is not None else default_device().queue
         # Among themselves, NumPy scalars keep their dtypes.
-        for at in typed_scalars(operands, traits_of(queue)) or [0]:
-            value = operands[at]
-            values[at] = full_scalar(value if isinstance(value, np.generic) else values[at], queue)
+        for index in typed_scalars(operands, traits_of(queue)) or [0]:
+            value = operands[index]
+            values[index] = full_scalar(
+                value if isinstance(value, np.generic) else values[index], queue
+            )
         return apply(op, *values, out=out)
     placed = arrays if out is None else [*arrays, ("out", checked_out(op.name, out))]
     placement = common_placement(op.name, placed, True)
@@ -376,7 +378,7 @@ def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndar
     arrays = [x for x in operands if isinstance(x, ndarray)]
     like = x1 if isinstance(x1, ndarray) else x2
     shape = _layout.broadcast_shapes(function, [x.shape for x in arrays])
-    placement = common_placement(function, [(f"x{at}", x) for at, x in enumerate(arrays)], True)
+    placement = common_placement(function, [(f"x{i}", x) for i, x in enumerate(arrays)], True)
     signature = (_dtypes.bool, like.dtype, like.dtype, like.dtype)
     return operate(WHERE, operands, signature, shape, placement)
 

@@ -40,11 +40,11 @@ def build(folder: Path) -> Path:
     """
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     headers = [f"-I{np.get_include()}", f"-I{sysconfig.get_path('include')}"]
-    made, file = folder / f".{FILE}", folder / FILE
+    temporary, file = folder / f".{FILE}", folder / FILE
     headers.append(f'-DMADE_FROM="{source_digest()}"')
-    options = ["-O2", "-fPIC", "-shared", "-pthread", *headers, str(SOURCE), "-o", str(made)]
+    options = ["-O2", "-fPIC", "-shared", "-pthread", *headers, str(SOURCE), "-o", str(temporary)]
     subprocess.run([*compiler, *options], check=True, capture_output=True, text=True)
-    made.replace(file)  # A running process keeps the old file.
+    temporary.replace(file)  # A running process keeps the old file.
     return file
 
 

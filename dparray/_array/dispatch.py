@@ -94,9 +94,9 @@ def compute(
         assert library is not None
         host = partial(library, np)
     if kernel is None is out and arrays:
-        made = compute_at_once(host, arrays)
-        if made is not None:
-            return made
+        small = compute_at_once(host, arrays)
+        if small is not None:
+            return small
     placement = common_placement(name, arrays) if arrays else placement_of(out)
     details = _event_details(name, arrays, placement) if _hooks.subscribers else {}
     mark = _hooks.latest_work()
@@ -194,8 +194,8 @@ def _event_details(name: str, arrays: Named, placement: Placement) -> dict[str, 
 
 
 def _by_kernel(function: Function, call: _Call) -> Any:
-    found = function()
-    return _NOT_HERE if found is None else found
+    result = function()
+    return _NOT_HERE if result is None else result
 
 
 def _by_host(function: Function, call: _Call) -> Any:
@@ -290,17 +290,17 @@ def _by_library(function: Function, call: _Call) -> Any:
     else:  # copies on the host, for this call
         views = [library.array(materialize(x)) for x in arrays]
     function = partial(function, library)
-    found = library_call(
+    result = library_call(
         library, placement.queue, name, function, views, placement.usm_type, details
     )
-    return _wrapped(library, found) if out is None else out
+    return _wrapped(library, result) if out is None else out
 
 
-def _wrapped(library: Library, found: Any) -> Any:
+def _wrapped(library: Library, result: Any) -> Any:
     """Return a library's result with dparray's arrays."""
-    if library.is_array(found):
-        return ndarray._from_layout(*library.layout(found))
-    if isinstance(found, tuple | list):
-        parts = [_wrapped(library, part) for part in found]
-        return type(found)(*parts) if hasattr(found, "_fields") else type(found)(parts)
-    return found
+    if library.is_array(result):
+        return ndarray._from_layout(*library.layout(result))
+    if isinstance(result, tuple | list):
+        parts = [_wrapped(library, part) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result

@@ -72,10 +72,10 @@ def _rounded_to_bfloat16(
         for each, dtype in zip(operands, signature, strict=False)
     ]
     wide = tuple([single if _dtypes.is_bfloat16(each) else each for each in signature])
-    found = array_of_operation(op, widened, wide, shape, placement, keeps_order)
+    result = array_of_operation(op, widened, wide, shape, placement, keeps_order)
     if signature[-1] == wide[-1]:
-        return found
-    return array_of_operation(CONVERT, (found,), (signature[-1],) * 2, shape, placement)
+        return result
+    return array_of_operation(CONVERT, (result,), (signature[-1],) * 2, shape, placement)
 
 
 def _order_of(

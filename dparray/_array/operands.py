@@ -55,10 +55,10 @@ def shared(value: Any, *, copies_read_only: bool = True) -> Any:
     if not is_shareable(value):
         return value
     layout = layout_of(value)
-    found = ndarray._from_layout(*layout)
+    array = ndarray._from_layout(*layout)
     if cuda_arrays.is_array(value):
-        cuda_arrays.give_back(found, value)
-    return found.copy() if copies_read_only and is_read_only(layout.block) else found
+        cuda_arrays.give_back(array, value)
+    return array.copy() if copies_read_only and is_read_only(layout.block) else array
 
 
 def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any) -> Any:
@@ -72,13 +72,13 @@ def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any
     for value in (*arguments, *inside, *options.values()):
         method = getattr(type(value), "__dparray_function__", None)
         if method is not None:
-            given = {
+            keywords = {
                 key: option
                 for key, option in options.items()
                 if not (key in ("out", "dtype", "where") and option is None)
                 and not (key == "where" and option is True)
             }
-            return method(value, function, tuple(arguments), given)
+            return method(value, function, tuple(arguments), keywords)
     return NotImplemented
 
 
@@ -236,10 +236,10 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
         return [value for _, value in named]
     named = tuple([(name, shared(value)) for name, value in named])
     arrays = [each for each in named if isinstance(each[1], ndarray)] or [
-        found
+        pair
         for name, value in named
         if isinstance(value, list | tuple)
-        for found in arrays_inside(name, value)
+        for pair in arrays_inside(name, value)
     ]
     placement = common_placement(function, arrays) if arrays else None
     checked = [check_array(function, name, value, placement) for name, value in named]
@@ -251,15 +251,15 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
 
 def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
     """Return the arrays in nested sequences, named by their position."""
-    found: list[tuple[str, ndarray]] = []
+    pairs: list[tuple[str, ndarray]] = []
     if isinstance(sequence, range) or set(map(type, sequence)) <= _NUMBERS:
-        return found
+        return pairs
     for position, element in enumerate(sequence):
         if isinstance(element, ndarray):
-            found.append((f"{name}[{position}]", element))
+            pairs.append((f"{name}[{position}]", element))
         elif isinstance(element, list | tuple):
-            found += arrays_inside(f"{name}[{position}]", element)
-    return found
+            pairs += arrays_inside(f"{name}[{position}]", element)
+    return pairs
 
 
 def shared_inside(sequence: Any) -> Any:
@@ -470,8 +470,8 @@ def typed_scalars(operands: Sequence[Any], traits: Traits) -> list[int]:
     operands.
     """
     return [
-        at
-        for at, value in enumerate(operands)
+        position
+        for position, value in enumerate(operands)
         if isinstance(value, np.generic) and _dtypes.fit_device(value.dtype, traits) == value.dtype
     ]
 

@@ -62,7 +62,7 @@ class Domain(NamedTuple):
         return reduced_shape(self.shape, self.axes, True)
 
     @property
-    def kept(self) -> tuple[int, ...]:
+    def output_shape(self) -> tuple[int, ...]:
         """The shape without the reduced axes."""
         return reduced_shape(self.shape, self.axes, False)
 
@@ -101,8 +101,8 @@ def last_run(domain: Domain, layouts: Sequence[Layout]) -> Domain:
 def spread_layout(layout: Layout, domain: Domain) -> Any:
     """Add the reduced axes, with length 1, to a layout without them."""
     shape, strides = list(layout.shape), list(layout.strides)
-    shape[:0] = [1] * (len(domain.kept) - len(shape))
-    strides[:0] = [0] * (len(domain.kept) - len(strides))
+    shape[:0] = [1] * (len(domain.output_shape) - len(shape))
+    strides[:0] = [0] * (len(domain.output_shape) - len(strides))
     for axis in domain.axes:
         shape.insert(axis, 1)
         strides.insert(axis, 0)

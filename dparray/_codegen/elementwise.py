@@ -538,18 +538,18 @@ def classes_of(structure: Structure) -> list[str]:
 
 
 def element(
-    structure: Structure, found: Mapping[str, str] | None = None, loaded: Collection[int] = ()
+    structure: Structure, names: Mapping[str, str] | None = None, loaded: Collection[int] = ()
 ) -> list[str]:
     """Return the lines that load, compute and store an element.
 
     Args:
         structure: the structure of the kernel.
-        found: maps array names to indices that are not computed from those of all dimensions.
+        names: the indices of arrays by name, if they are already computed.
         loaded: the numbers of the arrays whose element is already loaded.
     """
 
     def index(name: str, cls: str) -> str:
-        return _index(structure, cls, name) if found is None else found[name]
+        return _index(structure, cls, name) if names is None else names[name]
 
     lines = [line.strip() for line in scalar_lines(structure.scalars)]
     for number, (dtype, cls) in enumerate(structure.arrays):
@@ -606,8 +606,8 @@ def _vectors(structure: Structure) -> list[str]:
     lines += [f"w{number} = new_vector(out{number}, {count})" for number in outputs]
     for place in range(count):
         for number, (dtype, _) in enumerate(structure.arrays):
-            at = f"i + uint64({place})" if dtype == POSITIONS else str(place)
-            lines += load(number, dtype, at, f"v{number}")
+            index = f"i + uint64({place})" if dtype == POSITIONS else str(place)
+            lines += load(number, dtype, index, f"v{number}")
         values = Values()
         values.emit(enumerate(structure.steps), lines, "")
         for number, (name, dtype, _) in enumerate(structure.outputs):
@@ -648,17 +648,17 @@ def _strips(structure: Structure) -> list[str]:
         "i1 = place - i0 * n1",
         "width = rows * n1",
     ]
-    found = dict.fromkeys(names, "strip * width + place")
+    index_of = dict.fromkeys(names, "strip * width + place")
     for name, cls in walks.items():
         if cls != "c":
             # The part of the index that differs between neighbors is the same in all strips.
             lines.append(f"{name}_place = {index_terms(cls, 'i', f'{name}_s') or 'uint64(0)'}")
             step = index_terms(cls[0], "i", f"{name}_s").replace("i0", "rows")
             lines += [f"{name}_step = {step}"] if step else []
-            found[name] = f"strip * {name}_step + {name}_place" if step else f"{name}_place"
+            index_of[name] = f"strip * {name}_step + {name}_place" if step else f"{name}_place"
     for number in same:
-        lines += load(number, structure.arrays[number][0], found[f"a{number}"])
-    body = element(structure, found, same)
+        lines += load(number, structure.arrays[number][0], index_of[f"a{number}"])
+    body = element(structure, index_of, same)
     count = structure.strips
     lines += [
         f"for turn in range({count}):",
@@ -679,11 +679,11 @@ def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
     if any(cls != "c" for cls in classes):
         rest = "i"
         for dimension in _divided(structure):
-            found = f"q{dimension}"
-            body += division(rest, f"n{dimension}", found, f"i{dimension}", structure.is_narrow)
+            quotient = f"q{dimension}"
+            body += division(rest, f"n{dimension}", quotient, f"i{dimension}", structure.is_narrow)
             if structure.multiplies:
-                body[-2] = f"{found} = ({rest} * m{dimension}) >> h{dimension}"
-            rest = found
+                body[-2] = f"{quotient} = ({rest} * m{dimension}) >> h{dimension}"
+            rest = quotient
         body.append(f"i0 = {rest}")
         if any(set(cls) == {"0"} for cls in classes):
             body.append("zero = uint64(0)")

@@ -201,7 +201,7 @@ def _program(
     kept_axes = [axis for axis in range(len(shape)) if axis not in domain.axes]
     kept_extents, kept_columns = merge_axes(kept_axes, shape, walked)
     extents, columns = merge_axes(domain.axes, shape, walked)
-    kept, count = math.prod(kept_extents), math.prod(extents)
+    output_count, count = math.prod(kept_extents), math.prod(extents)
     names = [name for name, _ in parts.outputs]
     elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
     is_whole = loop_count(steps, elements, elements_last) > 1
@@ -229,7 +229,7 @@ def _program(
     )
     form, vectors, chunks, lanes, staged_rows = reduction_forms.choose(question, machine)
     is_short = form == "short rows"
-    blocks = count // (vectors * lanes // kept) if is_short else count
+    blocks = count // (vectors * lanes // output_count) if is_short else count
     trips = blocks // chunks
     if form in ("lanes", "rows"):
         trips //= lanes
@@ -240,16 +240,16 @@ def _program(
         not (leaves_accumulators or is_short) and 1 < chunks <= MAX_MERGED and not calls_user
     )
     if form in ("lanes", "short rows"):
-        total, local = (chunks if is_short else kept * chunks) * lanes, lanes
+        total, local = (chunks if is_short else output_count * chunks) * lanes, lanes
     elif form == "columns":
         groups = column_groups(kept_extents, lanes * vectors)
         total, local = groups * chunks * lanes, lanes
     elif form == "sub-groups":
-        total, local = -(-kept // (lanes // machine.sub_group)) * lanes, lanes
+        total, local = -(-output_count // (lanes // machine.sub_group)) * lanes, lanes
     elif form == "rows":
-        total, local = -(-kept // lanes) * lanes, lanes
+        total, local = -(-output_count // lanes) * lanes, lanes
     else:
-        total, local = -(-kept // ITEMS) * ITEMS, ITEMS
+        total, local = -(-output_count // ITEMS) * ITEMS, ITEMS
     unrolled = count if count <= UNROLLED and form not in ("rows", "sub-groups") else 0
     flat = [is_short and kept_column == [1] and any(column) for kept_column, column in walks]
     letters = [
@@ -292,7 +292,7 @@ def _program(
         machine.sub_group if machine.is_fixed else 0,
     )
     numbers = [
-        kept,
+        output_count,
         count,
         chunks,
         trips,
@@ -306,7 +306,7 @@ def _program(
     return ReductionProgram(
         structure,
         tuple(map(c_uint64, numbers)),  # the trip counts have the same bits as int64
-        chunks * (lanes * vectors // kept) if is_short else chunks,
+        chunks * (lanes * vectors // output_count) if is_short else chunks,
         form == "lanes",
         (total,),
         (local,),
@@ -365,7 +365,7 @@ def is_row_cached(
     kept_axes = [axis for axis in range(len(shape)) if axis not in domain.axes]
     kept_extents, _ = merge_axes(kept_axes, shape, walked)
     extents, columns = merge_axes(domain.axes, shape, walked)
-    kept, count = math.prod(kept_extents), math.prod(extents)
+    output_count, count = math.prod(kept_extents), math.prod(extents)
     nbytes = sum(
         layout.dtype.itemsize
         for layout, column in zip(layouts, columns, strict=True)
@@ -375,11 +375,11 @@ def is_row_cached(
     outputs = outputs_of_group(form, machine)
     if form.staged_rows:
         return True
-    is_small = kept * count <= CACHED_ELEMENTS and form.name != "lanes"
+    is_small = output_count * count <= CACHED_ELEMENTS and form.name != "lanes"
     if machine.sub_group:
-        is_filled = 2 * (kept // outputs) * form.lanes >= machine.resident_items
+        is_filled = 2 * (output_count // outputs) * form.lanes >= machine.resident_items
     else:
-        is_filled = kept >= 4 * machine.compute_units * outputs
+        is_filled = output_count >= 4 * machine.compute_units * outputs
     return is_small or (count * outputs * nbytes <= most_bytes and is_filled)
 
 

@@ -117,15 +117,15 @@ class Question(NamedTuple):
 
 def choose(of: Question, machine: Machine) -> Form:
     """Return the form of a kernel on a device."""
-    kept, count = math.prod(of.kept_extents), math.prod(of.extents)
+    output_count, count = math.prod(of.kept_extents), math.prod(of.extents)
     # A user-defined function may end a work-item while the others of its sub-group wait for it.
     is_gpu = machine.sub_group > 0 and not of.calls_user
     lanes, most = machine.lanes, most_vectors(of.steps)
     if not (of.is_whole or of.stores_elements) and has_short_rows(
         of.kept_extents, of.extents, of.read, machine
     ):
-        vectors = vectors_of_rows(kept, lanes, min(most, GPU_VECTORS) if is_gpu else most)
-        blocks = count // (vectors * lanes // kept)
+        vectors = vectors_of_rows(output_count, lanes, min(most, GPU_VECTORS) if is_gpu else most)
+        blocks = count // (vectors * lanes // output_count)
         if is_gpu:
             chunks = min(blocks // GPU_SERIAL, wanted_groups(machine, lanes))
         else:
@@ -139,7 +139,7 @@ def choose(of: Question, machine: Machine) -> Form:
         and (UNROLLED < count <= MAX_IN_ROW or (count == UNROLLED and are_small(of.arrays)))
         and lanes <= count
         and any(column[-1] == 1 for column in of.columns)
-        and kept >= MIN_GROUPS_A_UNIT * machine.compute_units * lanes
+        and output_count >= MIN_GROUPS_A_UNIT * machine.compute_units * lanes
         and lanes * (lanes + 1) * accumulator_bytes(of.steps) <= machine.local_memory
     ):
         return Form("rows", 1, 1, lanes)
@@ -216,15 +216,15 @@ def _gpu_form(
     most_vectors: int,
 ) -> Form:
     """Choose the form for GPUs, where lanes read memory together and thousands run concurrently."""
-    kept, row, sub_group = math.prod(kept_extents), kept_extents[-1], machine.sub_group
+    output_count, row, sub_group = math.prod(kept_extents), kept_extents[-1], machine.sub_group
     lanes = max(sub_group, machine.lanes // sub_group * sub_group)
     if count <= UNROLLED:
         return Form("items", 1, 1, lanes)
-    if kept == 1 or any(column[-1] == 1 for column in columns):
-        if count <= MAX_IN_ROW or kept * sub_group >= machine.resident_items:
+    if output_count == 1 or any(column[-1] == 1 for column in columns):
+        if count <= MAX_IN_ROW or output_count * sub_group >= machine.resident_items:
             return Form("sub-groups", 1, 1, lanes)
         most = max(1, count // (lanes * ACCUMULATORS["lanes"]))
-        wanted = -(-wanted_groups(machine, lanes) // kept)
+        wanted = -(-wanted_groups(machine, lanes) // output_count)
         return Form("lanes", 1, 1 if is_whole else min(most, wanted), lanes)
     if row < lanes:
         lanes = sub_group
@@ -253,15 +253,15 @@ def _cpu_form(
 ) -> tuple[str, int, int]:
     """Choose the form, vectors and chunks for CPUs, where a group is a vector of a core."""
     wanted = wanted_groups(machine, machine.lanes)
-    kept, row = math.prod(kept_extents), kept_extents[-1]
-    if kept * count <= ALONE:
+    output_count, row = math.prod(kept_extents), kept_extents[-1]
+    if output_count * count <= ALONE:
         return "items", 1, 1
-    inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
+    inner_is_reduced = any(column[-1] == 1 for column in columns) or output_count == 1
     has_rows = row >= machine.lanes  # a group of columns has this many adjacent outputs
     fills_lanes = inner_is_reduced and count >= MIN_TRIPS * machine.lanes
     if fills_lanes or (count > SERIAL and (inner_is_reduced or not has_rows)):
         most = max(1, count // (machine.lanes * ACCUMULATORS["lanes"] * 4))
-        return "lanes", 1, 1 if is_whole else min(most, -(-wanted // kept))
+        return "lanes", 1, 1 if is_whole else min(most, -(-wanted // output_count))
     if not has_rows or (len(kept_extents) == 1 and count <= UNROLLED):
         return "items", 1, 1
     vectors = min(MIN_VECTORS if is_whole else most_vectors, power_of_two(row // machine.lanes))
@@ -269,7 +269,7 @@ def _cpu_form(
     fewest_groups = MIN_GROUPS_A_UNIT * machine.compute_units
     while balanced > 1 and column_groups(kept_extents, machine.lanes * balanced) < fewest_groups:
         balanced //= 2
-    is_enough = balanced >= min(vectors, MIN_VECTORS) and kept * count <= MIN_CHUNKED
+    is_enough = balanced >= min(vectors, MIN_VECTORS) and output_count * count <= MIN_CHUNKED
     if is_whole or is_enough or count < 2 * SERIAL:
         return "columns", balanced, 1
     groups = column_groups(kept_extents, machine.lanes * vectors)
@@ -294,11 +294,11 @@ def has_short_rows(
         and 1 < row < (machine.sub_group or machine.lanes)
         and math.lcm(row, machine.lanes) <= VECTORS * machine.lanes
         and row * count >= MIN_IN_SHORT_ROWS
-        and any(any(kept) and any(column) for kept, column in read)
+        and any(any(steps) and any(column) for steps, column in read)
         and all(
-            list(kept) == [1] and list(column) == [row]
-            for kept, column in read
-            if any(kept) and any(column)
+            list(steps) == [1] and list(column) == [row]
+            for steps, column in read
+            if any(steps) and any(column)
         )
     )
 

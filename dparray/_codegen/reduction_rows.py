@@ -60,7 +60,7 @@ class _RowsText(Text):
 
     def _to_row(self) -> None:
         """Emit the start of row ``o``, and the values that are constant within the row."""
-        self.lines += self._decomposed("o", "n", self.structure.kept)
+        self.lines += self._decomposed("o", "n", self.structure.output_ndim)
         self._starts()
         self._row_steps(0)
 

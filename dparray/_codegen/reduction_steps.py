@@ -37,7 +37,7 @@ class ReductionStructure(NamedTuple):
         arrays: the dtype, and the index letters over the kept and the reduced dimensions.
         outputs: the reference, dtype, letters (as in ``arrays``), and whether there is one element
             for each output of the reductions or one for each of the domain.
-        kept, reduced: the numbers of collapsed dimensions.
+        output_ndim, reduced: the numbers of collapsed dimensions, kept and reduced.
         form: ``"items"``, ``"lanes"``, ``"rows"``, ``"sub-groups"``, ``"columns"`` or
             ``"short rows"``.
         lanes: the work-items of a group.
@@ -60,7 +60,7 @@ class ReductionStructure(NamedTuple):
     arrays: tuple[tuple[str, str, str], ...]
     scalars: tuple[str, ...]
     outputs: tuple[tuple[str, str, str, str, bool], ...]
-    kept: int
+    output_ndim: int
     reduced: int
     form: str
     lanes: int
@@ -125,9 +125,9 @@ def loops_before(steps: Sequence[Any]) -> list[int]:
 def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> int:
     """Return the number of loops of a kernel."""
     before = loops_before(steps)
-    reductions = max(before[at] for at, step in enumerate(steps) if is_reduction(step))
+    reductions = max(before[number] for number, step in enumerate(steps) if is_reduction(step))
     stored = [before[int(name[1:])] for name in elements]
-    return max([reductions, *(1 + at for at in stored)]) + (
+    return max([reductions, *(1 + loop for loop in stored)]) + (
         bool(elements) and elements_last and reductions > max(stored)
     )
 
@@ -136,12 +136,12 @@ def worth_staging(steps: Sequence[Any], elements: Sequence[str], elements_last: 
     """Return the numbers of the arrays that several loops read, for a GPU's local memory."""
     before = loops_before(steps)
     loops: dict[str, set[int]] = {}
-    last = max(before[at] for at, step in enumerate(steps) if is_reduction(step))
+    last = max(before[number] for number, step in enumerate(steps) if is_reduction(step))
     for name in elements:
-        at = last if elements_last or name[0] != "t" else before[int(name[1:])]
-        loops.setdefault(name, set()).add(at)
-    for at, step in reversed(list(enumerate(steps))):
-        own = {before[at] - 1} if is_reduction(step) else loops.get(f"t{at}", set())
+        loop = last if elements_last or name[0] != "t" else before[int(name[1:])]
+        loops.setdefault(name, set()).add(loop)
+    for number, step in reversed(list(enumerate(steps))):
+        own = {before[number] - 1} if is_reduction(step) else loops.get(f"t{number}", set())
         for name, _ in step[2]:
             loops.setdefault(name, set()).update(own)
     return {int(name[1:]) for name, own in loops.items() if name[0] == "a" and len(own) > 1}
@@ -197,7 +197,7 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
         ("trips", "i8"),
         ("row", "u8"),
     ]
-    parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.kept)]
+    parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.output_ndim)]
     parameters += [(f"m{dimension}", "u8") for dimension in range(1, structure.reduced)]
     walked = [(f"a{number}", row[1:]) for number, row in enumerate(structure.arrays)]
     walked += [(f"out{number}", row[2:4]) for number, row in enumerate(structure.outputs)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -45,13 +45,18 @@ from dparray._codegen.values import (
 )
 from dparray._graph.reductions import GROWTH, MAX_UNSETTLED
 
-_ASSIGNMENT = re.compile(r"\s*(\w+) = ")
-_NAME = re.compile(r"\b[a-z_]\w*")
-
 
 def _of_vector(name: str, number: int) -> str:
     """Return the name for an additional vector of outputs."""
     return f"{name}__{number}"
+
+
+def _names_in(line: str) -> list[ast.Name]:
+    """Return the names in a statement or the head of one, the last first."""
+    text = line.lstrip()
+    tree = ast.parse(f"{text} pass" if text.endswith(":") else text)
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    return sorted(names, key=lambda node: -node.col_offset)
 
 
 class Text:
@@ -89,7 +94,7 @@ class Text:
         structure = self.structure
         self._begin_text()
         if structure.form == "columns":
-            self.lines += self._decomposed("outer", "n", structure.kept - 1, name="o")
+            self.lines += self._decomposed("outer", "n", structure.output_ndim - 1, name="o")
             for number in range(1, structure.vectors):
                 further = structure.lanes * number
                 self._add(f"{_of_vector('column', number)} = column + uint64({further})")
@@ -100,7 +105,7 @@ class Text:
                 self._add(f"{_of_vector('place', number)} = place + uint64({further})")
             self.own.add("place")
         else:
-            self.lines += self._decomposed("o", "n", structure.kept)
+            self.lines += self._decomposed("o", "n", structure.output_ndim)
         self._starts()
         self._row_steps(0)
         if structure.staged:
@@ -130,7 +135,7 @@ class Text:
         structure = self.structure
         with self._for_each_vector():
             if structure.form == "columns":
-                self._add("o = outer * row + column", f"o{structure.kept - 1} = column")
+                self._add("o = outer * row + column", f"o{structure.output_ndim - 1} = column")
             elif structure.form == "short rows":
                 self._add(divided("turn = place // row", structure.is_narrow))
                 self._add("o0 = place - turn * row", "first = begin * step + turn")
@@ -150,15 +155,22 @@ class Text:
         """Repeat the lines written inside for each additional vector of outputs."""
         start = len(self.lines)
         yield
-        lines = self.lines[start:]
-        if self.structure.vectors > 1:
-            self.own |= {found[1] for line in lines if (found := _ASSIGNMENT.match(line))}
+        if self.structure.vectors == 1:
+            return
+        lines = [(line, _names_in(line)) for line in self.lines[start:]]
+        nodes = [node for _, names in lines for node in names]
+        self.own.update(node.id for node in nodes if isinstance(node.ctx, ast.Store))
         for number in range(1, self.structure.vectors):
-            for line in lines:
-                names = {name for name in _NAME.findall(line) if name in self.own}
-                for name in names:
-                    line = re.sub(rf"\b{name}\b", _of_vector(name, number), line)
-                self.lines.append(line)
+            self.lines += [self._renamed(line, names, number) for line, names in lines]
+
+    def _renamed(self, line: str, names: Sequence[ast.Name], number: int) -> str:
+        """Return a line with the names for an additional vector of outputs."""
+        indent = len(line) - len(line.lstrip())
+        for node in names:
+            if node.id in self.own:
+                start = indent + node.col_offset
+                line = line[:start] + _of_vector(node.id, number) + line[start + len(node.id) :]
+        return line
 
     # -- dependencies -----------------------------------------------------------------------------
 
@@ -190,20 +202,20 @@ class Text:
 
     def _needed(self, names: Sequence[str]) -> tuple[list[int], list[int]]:
         """Return the steps and arrays from which values in a loop are computed inside it."""
-        found: set[str] = set()
+        reached: set[str] = set()
         stack = list(names)
         while stack:
             name = stack.pop()
             is_step = name[0] == "t"
-            if name in found or name[0] == "s" or (is_step and not self.varies[int(name[1:])]):
+            if name in reached or name[0] == "s" or (is_step and not self.varies[int(name[1:])]):
                 continue
-            found.add(name)
+            reached.add(name)
             if is_step:
                 stack += [operand for operand, _ in self.steps[int(name[1:])][2]]
-        steps = sorted(int(name[1:]) for name in found if name[0] == "t")
+        steps = sorted(int(name[1:]) for name in reached if name[0] == "t")
         arrays = sorted(
             int(name[1:])
-            for name in found
+            for name in reached
             if name[0] == "a" and self._is_walked(self.structure.arrays[int(name[1:])][2])
         )
         return steps, arrays
@@ -220,9 +232,9 @@ class Text:
         name, rest = name or index, index
         lines = []
         for dimension in range(dimensions - 1, 0, -1):
-            found, is_narrow = f"{name}q{dimension}", self.structure.is_narrow
-            lines += division(rest, f"{extent}{dimension}", found, f"{name}{dimension}", is_narrow)
-            rest = found
+            ratio, is_narrow = f"{name}q{dimension}", self.structure.is_narrow
+            lines += division(rest, f"{extent}{dimension}", ratio, f"{name}{dimension}", is_narrow)
+            rest = ratio
         lines += [f"{name}0 = {rest}"] if dimensions else []
         return [indent + line for line in lines]
 
@@ -277,7 +289,7 @@ class Text:
         inside, folded = self._inside(loop)
         stored = self.elements.get(loop, [])
         names = [name for number in folded for name, _ in self.steps[number][2]]
-        needed = self._needed([*names, *(self.structure.outputs[at][0] for at in stored)])
+        needed = self._needed([*names, *(self.structure.outputs[output][0] for output in stored)])
         walk = Walk(folded, stored, *needed)
         copies = self._copies(walk)
         if self.structure.unrolled:
@@ -458,22 +470,21 @@ class Text:
     def _stage_together(self, several: int, is_last: bool) -> None:
         """Copy several elements of a work-item, of which the last may be after the end."""
         inner = "        "
-        for at in range(several):
-            self._add(f"j_{at} = first + uint64(trip * {several} + {at}) * step", indent=inner)
+        for copy in range(several):
+            self._add(f"j_{copy} = first + uint64(trip * {several} + {copy}) * step", indent=inner)
             if is_last:
-                self._add(
-                    f"j_{at} = j_{at} if int64(j_{at}) < int64(count) else first", indent=inner
-                )
-            self._add(f"{self.j} = j_{at}", indent=inner)
+                text = f"j_{copy} if int64(j_{copy}) < int64(count) else first"
+                self._add(f"j_{copy} = {text}", indent=inner)
+            self._add(f"{self.j} = j_{copy}", indent=inner)
             self._take_apart(inner)
             for number in self.structure.staged:
                 letters = self.structure.arrays[number][2]
                 index = self._element_index(f"b{number}", letters, f"a{number}")
-                self._add(f"a{number}_{at} = a{number}[{index}]", indent=inner)
-        for at in range(several):
+                self._add(f"a{number}_{copy} = a{number}[{index}]", indent=inner)
+        for copy in range(several):
             for number in self.structure.staged:
-                index = self._staged_index(f"j_{at}")
-                self._add(f"a{number}_local[{index}] = a{number}_{at}", indent=inner)
+                index = self._staged_index(f"j_{copy}")
+                self._add(f"a{number}_local[{index}] = a{number}_{copy}", indent=inner)
 
     def _take_apart(self, indent: str) -> None:
         """Return the indices of element ``j``, one for each dimension."""
@@ -583,7 +594,7 @@ class Text:
         with self._for_each_vector():
             for array in walk.arrays:
                 self._load(array, "    ")
-            values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
+            values.emit(((step, self.steps[step]) for step in walk.steps), self.lines, "    ")
             name, dtype = self.steps[number][2][0]
             text = converted_text(values.name(name), dtype, self.steps[number][3][0])
             self._add(f"t{number}_first = {text}")
@@ -623,8 +634,8 @@ class Text:
             pairs = zip(row.accumulators, row.identity, strict=True)
             for name, none in pairs:
                 own = f"t{number}_{name}_left"
-                kept = f"{words['A']}({other[name]})" if not row.accumulators[name] else other[name]
-                self._add(f"{own} = {kept} if is_left else {none.format(**words)}", indent=indent)
+                text = f"{words['A']}({other[name]})" if not row.accumulators[name] else other[name]
+                self._add(f"{own} = {text} if is_left else {none.format(**words)}", indent=indent)
                 other[name] = own
         if is_first:
             for name, text in other.items():

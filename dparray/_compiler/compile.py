@@ -46,7 +46,7 @@ from dparray.exceptions import (
     KernelError,
     KernelTypeWarning,
 )
-from dparray.memory.kernels import kept
+from dparray.memory.kernels import kernel_memory
 
 
 def obtain_kernel(
@@ -90,7 +90,7 @@ def obtain_kernel(
 def _compile_once(key: str, target: Target, *arguments: Any) -> Kernel:
     """Compile, unless another thread just did, for which an interrupted program had waited."""
     with lock:
-        kernel: Kernel | None = kept.get(key)
+        kernel: Kernel | None = kernel_memory.get(key)
         if kernel is None or kernel.target != target:
             kernel = compile_kernel(*arguments)
         return kernel
@@ -146,7 +146,7 @@ def _obtained(
             for each in store.recorded_targets:
                 other = kernel if each == target else make(each)
                 store.record(stored_key(each), other.to_bytes())
-            kept.put(key, kernel)
+            kernel_memory.put(key, kernel)
             return kernel
 
         kernel = waiting.interruptible(_hooks.carried(made))
@@ -162,19 +162,19 @@ def recalled(key: str | None, stored_key: Callable[[], str | None] = lambda: Non
     """
     if key is None:
         return None
-    kernel: Kernel | None = kept.get(key)
+    kernel: Kernel | None = kernel_memory.get(key)
     if kernel is None:
         kernel = _load(store.load, stored_key()) if store.is_there() else None
         if kernel is None:
             kernel = _load(cache.load, key)
         if kernel is not None:
-            kept.put(key, kernel)
+            kernel_memory.put(key, kernel)
     return kernel
 
 
 def forget() -> None:
     """Drop the kernels in memory, as in a new process; kernels on disk stay."""
-    kept.clear()
+    kernel_memory.clear()
 
 
 def _load(load: Callable[[str], bytes | None], key: str | None) -> Kernel | None:

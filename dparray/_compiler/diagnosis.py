@@ -673,7 +673,7 @@ def _findings(
     is_kernel: bool,
     arrays: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Find problems of device code, in source order; ``arrays`` are parameters."""
+    """Find problems of device code, in source order; ``arrays`` names the array parameters."""
     if source is None:
         return
     # print and the group algorithms take strings, a string alone is a docstring, and constants are

@@ -127,29 +127,29 @@ def _single_launch(plan: Plan) -> FusedStep | None:
 
 
 def _spec_of(
-    plan: Plan, step: FusedStep, found: KernelLaunch, queue: Any, ready: Any, packed: Any
+    plan: Plan, step: FusedStep, launch: KernelLaunch, queue: Any, ready: Any, packed: Any
 ) -> tuple[Any, ...]:
     """Return the launch in the compiled module's format, without the driver's words."""
     parts: list[bytes] = [] if ready.extents is None else [ready.extents.addresses]
     arrays, numbers = [], []
-    kept = [found.entry.kernel, ready, found, packed]
-    for slot in found.arguments:
+    references = [launch.entry.kernel, ready, launch, packed]
+    for slot in launch.arguments:
         arrays.append((_count(parts), slot))
         parts.append(_HOLE)
-    if found.merges_chunks:
+    if launch.merges_chunks:
         counters = counters_of(queue)
         pointer = counters.pointer or counters.pack_pointer()
-        kept += (counters, pointer)
+        references += (counters, pointer)
         parts.append(pointer.addresses)
     local_memory, others = packed
     parts += [each.addresses for each in local_memory]
-    for number, dtype in found.scalars:
+    for number, dtype in launch.scalars:
         numbers.append((_count(parts), number, _CONVERTED[dtype]))
         parts.append(_HOLE)
     parts.append(others.addresses)
-    kernel = found.entry.kernel
+    kernel = launch.entry.kernel
     return (
-        tuple(kept),
+        tuple(references),
         queue,
         kernel.name,
         ready.address,
@@ -159,12 +159,12 @@ def _spec_of(
         ready.kinds,
         b"".join(parts),
         tuple(arrays),
-        found.count_read,
+        launch.count_read,
         tuple(numbers),
-        (*step.new, *found.accumulators),
+        (*step.new, *launch.accumulators),
         step.stores[0][0],
         plan.leaves,
-        get_ident() if found.merges_chunks else 0,
+        get_ident() if launch.merges_chunks else 0,
         driver_of(queue).name,
     )
 

@@ -65,8 +65,8 @@ def execute(
         KernelCompileError: a user's function in a kernel does not compile.
         MemoryError: there is no memory for a result.
     """
-    given = leaves if target is None else [*leaves, target]
-    slots: list[Any] = [*given, *[None] * (plan.slots - len(given))]
+    inputs = leaves if target is None else [*leaves, target]
+    slots: list[Any] = [*inputs, *[None] * (plan.slots - len(inputs))]
     arrays: list[Any] = [None] * plan.slots
     try:
         for step in plan.steps:

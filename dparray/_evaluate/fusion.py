@@ -103,18 +103,20 @@ class Split(NamedTuple):
     apart: list[Node]
 
 
-def split(roots: Sequence[Node], kept: Sequence[Node], is_written: bool, machine: Machine) -> Split:
+def split(
+    roots: Sequence[Node], extras: Sequence[Node], is_written: bool, machine: Machine
+) -> Split:
     """Determine the part of an expression that one kernel computes.
 
     Args:
         roots: the requested nodes.
-        kept: inner nodes that are stored too, if they are in the kernel.
+        extras: inner nodes that are stored too, if they are in the kernel.
         is_written: whether the last root is written to memory that leaves may share.
         machine: the device.
     """
     order = pending_order(roots)
     if not any(type(node.op) is Reduce for node in order):
-        return Split(_stored_before_elements(order, roots, kept), FusionGroup(order), [])
+        return Split(_stored_before_elements(order, roots, extras), FusionGroup(order), [])
     last = next(node for node in reversed(order) if type(node.op) is Reduce)
     domain = Domain(last.operands[0].shape, last.op.axes)  # type: ignore[union-attr]
     positions: dict[int, Position] = {}
@@ -143,7 +145,7 @@ def split(roots: Sequence[Node], kept: Sequence[Node], is_written: bool, machine
     part = _split_loops(
         [node for node in order if id(node) in reached],
         inside,
-        kept,
+        extras,
         is_written,
         machine,
         domain,
@@ -178,10 +180,11 @@ def _position_of(
         if node.shape == domain.shape:
             return Position.ELEMENT, loose
         return Position.OUTSIDE, []
-    row = domain.row if len(node.shape) == len(domain.shape) else domain.kept
-    if kinds == {Position.OUTPUT} and node.shape == row and (row is not domain.kept or is_leading):
+    is_row = len(node.shape) == len(domain.shape)
+    shape = domain.row if is_row else domain.output_shape
+    if kinds == {Position.OUTPUT} and node.shape == shape and (is_row or is_leading):
         return Position.OUTPUT, loose
-    if kinds == {Position.SQUEEZED_OUTPUT} and node.shape == domain.kept:
+    if kinds == {Position.SQUEEZED_OUTPUT} and node.shape == domain.output_shape:
         return Position.SQUEEZED_OUTPUT, loose
     if Position.SQUEEZED_OUTPUT not in kinds and node.shape == domain.shape:
         return Position.ELEMENT, loose
@@ -193,7 +196,7 @@ def _position_of(
 def _split_loops(
     order: list[Node],
     roots: Sequence[Node],
-    kept: Sequence[Node],
+    extras: Sequence[Node],
     is_written: bool,
     machine: Machine,
     domain: Domain,
@@ -207,7 +210,7 @@ def _split_loops(
     elements = [node for node in order if positions[id(node)] is Position.ELEMENT]
     reductions = [node for node in order if type(node.op) is Reduce]
     loops = max(before.values())
-    for node in (*roots, *kept):
+    for node in (*roots, *extras):
         if id(node) in before and positions[id(node)] is Position.ELEMENT:
             loops = max(loops, 1 + before[id(node)])
     overwrites = is_written and any(
@@ -218,17 +221,17 @@ def _split_loops(
         domain,
         frozenset(
             key
-            for key, at in positions.items()
-            if at in (Position.OUTPUT, Position.SQUEEZED_OUTPUT)
+            for key, place in positions.items()
+            if place in (Position.OUTPUT, Position.SQUEEZED_OUTPUT)
         ),
-        frozenset(key for key, at in positions.items() if at is Position.SQUEEZED_OUTPUT),
+        frozenset(key for key, place in positions.items() if place is Position.SQUEEZED_OUTPUT),
         overwrites,
     )
     if overwrites and positions[id(roots[-1])] is not Position.ELEMENT:
         # A group would write memory that another still reads.
         return Split(reductions, kernel, [])
     if loops + overwrites > 1:
-        stored = [node for node in (*roots, *kept) if id(node) in before]
+        stored = [node for node in (*roots, *extras) if id(node) in before]
         loops_of = _loops_that_need(elements, [*reductions, *stored], before)
         cost = sum(
             node.op.cost for node in elements if node.op is not None and len(loops_of[id(node)]) > 1
@@ -269,7 +272,7 @@ def _loops_that_need(
 
 
 def _stored_before_elements(
-    order: Sequence[Node], roots: Sequence[Node], kept: Sequence[Node]
+    order: Sequence[Node], roots: Sequence[Node], extras: Sequence[Node]
 ) -> list[Node]:
     """Return the operands that an element-wise kernel needs in memory."""
     whole = {id(each) for node in order for each in _whole_operands(node)}
@@ -279,7 +282,7 @@ def _stored_before_elements(
             return [node]
     asked = set(map(id, roots))
     size = roots[0].size if roots else 0
-    begin = with_tail(order, roots, kept)
+    begin = with_tail(order, roots, extras)
     stored = {
         id(node)
         for node in order
@@ -313,20 +316,20 @@ def _not_read_by_index(order: Sequence[Node], stored: Collection[int]) -> list[N
 
 
 def with_tail(
-    order: Sequence[Node], roots: Sequence[Node], kept: Sequence[Node] = ()
+    order: Sequence[Node], roots: Sequence[Node], extras: Sequence[Node] = ()
 ) -> Node | None:
     """Return the contraction whose kernel computes a root from its results, if there is one.
 
     Args:
         order: the pending nodes, operands before users.
         roots: the requested nodes.
-        kept: inner nodes that are stored too, for which such a kernel has no room.
+        extras: inner nodes that are stored too, for which such a kernel has no room.
     """
     candidates = [node for node in order if _takes_tail(node)]
     if not candidates or len(roots) != 1 or candidates[-1] is roots[0]:
         return None
     inside = set(map(id, order))
-    if any(id(node) in inside and node is not roots[0] for node in kept):
+    if any(id(node) in inside and node is not roots[0] for node in extras):
         return None
     begin, shape = candidates[-1], roots[0].shape
     after = {id(begin)}

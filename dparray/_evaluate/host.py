@@ -125,10 +125,10 @@ def eager_function(op: Op) -> Callable[..., Any]:
         if not is_right(*kinds):
             raise TypeError(f"{op.name}: not for the host")
         if reduced and type(operands[1]) in (int, float) and ("f" in kinds or "c" in kinds):
-            made = reduced.get(operands[1])
-            if made is not None:
+            simpler = reduced.get(operands[1])
+            if simpler is not None:
                 x = operands[0]
-                return made(x if kinds[0] in "fc" else x.astype(np.float64))
+                return simpler(x if kinds[0] in "fc" else x.astype(np.float64))
         return ufunc(*operands)
 
     checked.__name__ = op.name
@@ -232,7 +232,7 @@ def run(
             function=work.name,
             start=start,
             because=because,
-            nbytes=sum(values[len(work.reads) + at].nbytes for at in range(len(work.writes)))
+            nbytes=sum(values[len(work.reads) + write].nbytes for write in range(len(work.writes)))
             + sum(_bytes_read(layouts[slot]) for slot in set(step.reads)),
         )
     return seconds

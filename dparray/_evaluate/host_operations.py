@@ -59,9 +59,9 @@ _MIN_BITS = 1 << 12
 def _chosen_bits(mask: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     """Return the elements of two arrays of a dtype where a mask is true, otherwise the others."""
     word = np.dtype(f"i{x1.itemsize}")
-    kept = np.negative(mask.view(np.int8)).astype(word)
+    mask_bits = np.negative(mask.view(np.int8)).astype(word)
     first, second = x1.view(word), x2.view(word)
-    result = np.bitwise_and(np.bitwise_xor(first, second), kept)
+    result = np.bitwise_and(np.bitwise_xor(first, second), mask_bits)
     if second.ndim or second:
         result = np.bitwise_xor(result, second)
     return result.view(x1.dtype)
@@ -146,8 +146,8 @@ def bind(order: Sequence[Node], stored: Sequence[tuple[Node | Scalar, Layout]]) 
     def operand(node: Any, position: int, part: Node | Scalar) -> int:
         if type(part) is Scalar:
             return number_of_scalar[id(node), position]
-        found = number_of.get(id(part))
-        return reads[slot_of(layout_of(part))] if found is None else found
+        number = number_of.get(id(part))
+        return reads[slot_of(layout_of(part))] if number is None else number
 
     last_use = {id(part): node for node in order for part in node.operands}
     limited = _limited(order, targets)
@@ -157,11 +157,12 @@ def bind(order: Sequence[Node], stored: Sequence[tuple[Node | Scalar, Layout]]) 
             continue
         out = targets.get(id(node), -1)
         function, takes_out = _function_of(node)
-        operands = [operand(node, at, part) for at, part in enumerate(node.operands)]
+        operands = [operand(node, each, part) for each, part in enumerate(node.operands)]
         inner = node.operands[-1]
         if id(inner) in limited:
             function, takes_out = partial(_clip_into, node.dtype), True
-            operands[1:] = [operand(inner, at, part) for at, part in enumerate(inner.operands)]  # type: ignore[union-attr]
+            parts = enumerate(inner.operands)  # type: ignore[union-attr]
+            operands[1:] = [operand(inner, each, part) for each, part in parts]
         nbytes = node.size * node.dtype.itemsize
         calls.append(
             Call(
@@ -242,7 +243,7 @@ def _function_of(node: Node) -> tuple[Callable[[list[Any], Any], Any], bool]:
         return partial(_assemble_into, op, node.shape, node.dtype), True
     if _is_special(op, node):
         return partial(_special, node, op), False
-    scalars = [at for at, part in enumerate(node.operands) if type(part) is Scalar]
+    scalars = [position for position, part in enumerate(node.operands) if type(part) is Scalar]
     if op in (_MAXIMUM, _MINIMUM) and len(scalars) == 1 and node.dtype.char in _CLIPPED:
         return partial(_limit_into, op, node.signature, scalars[0]), True
     return partial(_ufunc_into, op.ufunc, node.signature), True
@@ -290,12 +291,12 @@ def _clip_into(dtype: np.dtype[Any], operands: list[Any], out: Any) -> Any:
     return out
 
 
-def _limit_into(op: Op, signature: Any, at: int, operands: list[Any], out: Any) -> Any:
-    """Return a maximum or minimum of an array and a scalar, which is operand ``at``."""
-    bound, x = operands[at], operands[1 - at]
+def _limit_into(op: Op, signature: Any, position: int, operands: list[Any], out: Any) -> Any:
+    """Return a maximum or minimum of an array and the scalar at ``position``."""
+    bound, x = operands[position], operands[1 - position]
     dtype = signature[-1]
     # Of two equal values the second one is the result, which matters for the signs of zeros.
-    if x.dtype != dtype or (out is not None and out.dtype != dtype) or (at and not bound):
+    if x.dtype != dtype or (out is not None and out.dtype != dtype) or (position and not bound):
         return _ufunc_into(op.ufunc, signature, operands, out)
     ends = (-np.inf, np.inf) if dtype.kind == "f" else _integer_ends(dtype)
     low, high = (bound, ends[1]) if op is _MAXIMUM else (ends[0], bound)
@@ -360,8 +361,8 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
     elif node.dtype.kind in op.host:
         # Scalars too get the result's dtype: older NumPy would choose another one.
         arrays = [np.asarray(operand, node.dtype) for operand in operands]
-        made = op.host[node.dtype.kind](np, np.where, op.ufunc, *arrays)
-        result = made if made.dtype == node.dtype else made.astype(node.dtype)
+        values = op.host[node.dtype.kind](np, np.where, op.ufunc, *arrays)
+        result = values if values.dtype == node.dtype else values.astype(node.dtype)
     elif op.imaginary is not None and node.dtype.kind == "c":
         x = np.asarray(operands[0], node.dtype)
         result = np.asarray(op.ufunc(x))

@@ -57,7 +57,7 @@ def set_for(operation: Any, implementations: Iterable[Implementation]) -> None:
         registered[operation] = tuple(implementations)
         if not registered[operation]:
             del registered[operation]
-        kinds = {each.device_type for found in registered.values() for each in found}
+        kinds = {each.device_type for candidates in registered.values() for each in candidates}
         are_for_cpu = not kinds.isdisjoint((None, "cpu"))
         _hooks.option_was_set("plans")
         _hooks.option_was_set("implementations")

@@ -100,28 +100,28 @@ def _operand(
 
 
 def _operation(
-    library: Library, node: Node, given: Sequence[Scalar | Layout], result: Layout
+    library: Library, node: Node, sources: Sequence[Scalar | Layout], result: Layout
 ) -> None:
     """Compute one operation of an expression, with operands converted to the dtypes of its loop.
 
     Args:
         library: the library.
         node: the operation.
-        given: the operands: scalars, and layouts.
+        sources: the operands: scalars, and layouts.
         result: the destination.
     """
     op = node.op
     assert op is not None
     if type(op) is Contraction and op.implementation is not None:
-        op.implementation(given, result)
+        op.implementation(sources, result)
         return
     out = library.array(result, as_bits=True)
     call = partial(_called, library, result.block.queue, op.name)
     if isinstance(op, Reduce):
-        library.store(out, _reduced(library, call, node, op, given))
+        library.store(out, _reduced(library, call, node, op, sources))
         return
     operands: list[Any] = []
-    for operand, dtype in zip(given, node.signature, strict=False):
+    for operand, dtype in zip(sources, node.signature, strict=False):
         if isinstance(operand, Scalar):
             operands.append(dtype.type(operand.value).item())
             continue
@@ -146,22 +146,22 @@ def _operation(
             for each in operands
         ]
     function = getattr(library, op.name)
-    made = op.library.get(node.dtype.kind)
+    formula = op.library.get(node.dtype.kind)
     imaginary = op.imaginary if node.dtype.kind == "c" else None
-    if made is None is imaginary:
+    if formula is None is imaginary:
         call(function, operands, out=out)
         return
     # In C order, because of a defect of `where` (`memory/libraries/dpnp.py`).
     arrays = [library.asarray(each, node.dtype, order="C") for each in operands]
-    if made is None:
-        found = call(function, arrays)
+    if formula is None:
+        values = call(function, arrays)
     else:
-        ready = lambda *given: call(function, given)  # noqa: E731
-        found = made(library, library.where, ready, *arrays)
+        ready = lambda *sources: call(function, sources)  # noqa: E731
+        values = formula(library, library.where, ready, *arrays)
     if imaginary is not None:
         x = arrays[0]
-        found.imag[...] = imaginary(library, library.real(x), library.imag(x), found.imag)
-    out[...] = found
+        values.imag[...] = imaginary(library, library.real(x), library.imag(x), values.imag)
+    out[...] = values
 
 
 def _converted(library: Library, layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
@@ -195,10 +195,10 @@ def _check_conversion(library: Library, source: np.dtype[Any], target: np.dtype[
 
 
 def _reduced(
-    library: Library, call: Callable[..., Any], node: Node, op: Reduce, given: Sequence[Any]
+    library: Library, call: Callable[..., Any], node: Node, op: Reduce, sources: Sequence[Any]
 ) -> Any:
     """Compute a reduction."""
-    layout, *scalars = given
+    layout, *scalars = sources
     row, loop_dtype = op.reduction, node.signature[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
     if row.is_positional:

@@ -126,7 +126,7 @@ class _Scheduler:
         self.leaves = len(canonical.arrays)
         self.slots = self.leaves
         self.numbers: dict[int, int] = {}  # of copies in the order of the expression
-        self.kept: list[Any] = []  # copies, so that no other object gets their ids
+        self.copies: list[Any] = []  # copies, so that no other object gets their ids
         self.scalars = 0
         self.steps: list[Step] = []
         overlapped = frozenset(target.overlapped) if target is not None else frozenset()
@@ -165,7 +165,7 @@ class _Scheduler:
         copy.cost, copy.leaves = node.cost, node.leaves
         copies[id(node)] = copy
         self.numbers[id(copy)] = number
-        self.kept.append(copy)
+        self.copies.append(copy)
         return copy
 
     def _operand(
@@ -407,20 +407,20 @@ class _Scheduler:
             )
             read += parts.arrays
             scalars = [(each.value.number, each.dtype) for each in parts.scalars]
-        found = op.launch(node.queue, tail)
+        contraction = op.launch(node.queue, tail)
         launch = KernelLaunch(
-            found.structure,
-            entry_of(found.structure, True, self.traits.target),
+            contraction.structure,
+            entry_of(contraction.structure, True, self.traits.target),
             {},
             (*map(slot_of, read), slot_of(layout)),
             (slot_of(layout),),
             (),
             tuple(self.numbers[id(each)] for each in order),
             tuple(scalars),
-            tuple(map(ctypes.c_int64, found.numbers)),
+            tuple(map(ctypes.c_int64, contraction.numbers)),
             (),
-            found.global_range,
-            found.local_range,
+            contraction.global_range,
+            contraction.local_range,
             node.size,
             must_compile=True,
             fp_contract=True,
@@ -525,8 +525,8 @@ class _Scheduler:
             instead = self._beside_work(nodes, outputs[0])
         order = _in_turn([value for value, _ in outputs])
         described = self._described(order, outputs, new, stored_because, ())
-        found = cost_model.described(cost_model.saved_additions(order))
-        because = f"memory that the host reads and writes; {found}"
+        estimate = cost_model.described(cost_model.saved_additions(order))
+        because = f"memory that the host reads and writes; {estimate}"
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
         operations |= {"because": because, "operations": host_operations.bind(order, outputs)}
         self.steps.append(HostStep(**described, **operations, instead=instead))
@@ -613,7 +613,7 @@ class _Scheduler:
             copy = Node(node.op, parts, node.signature, *attributes)
             copies[id(node)] = copy
             self.numbers[id(copy)] = self.numbers[id(node)]
-            self.kept.append(copy)
+            self.copies.append(copy)
         return copies
 
     # Slots.
@@ -776,14 +776,14 @@ def _broadcast_steps(layout: Layout, to: Layout, shape: tuple[int, ...]) -> tupl
         for size, stride in zip(layout.shape, layout.strides, strict=True)
     ]
     steps = [0] * (len(to.shape) - len(steps)) + steps
-    found: list[int] = []
+    strides: list[int] = []
     axis, left = len(to.shape) - 1, 1
     for size in reversed(shape):
         while axis > 0 and left >= to.shape[axis]:
             axis, left = axis - 1, 1
-        found.append(steps[axis] * left)
+        strides.append(steps[axis] * left)
         left *= size
-    return tuple(found[::-1])
+    return tuple(strides[::-1])
 
 
 def meets_bfloat16(order: Sequence[Node], outputs: Outputs) -> bool:

@@ -54,14 +54,15 @@ class Box(NamedTuple):
         if min(left, default=1) <= 0:
             return None
         source = [
-            at + new - old for at, new, old in zip(self.source, first, self.start, strict=True)
+            position + new - old
+            for position, new, old in zip(self.source, first, self.start, strict=True)
         ]
         begin = tuple([new - old for new, old in zip(first, start, strict=True)])
         return Box(self.operand, begin, tuple(source), left)
 
 
 def _slices(start: Shape, shape: Shape) -> tuple[slice, ...]:
-    return tuple([slice(at, at + n) for at, n in zip(start, shape, strict=True)])
+    return tuple([slice(first, first + n) for first, n in zip(start, shape, strict=True)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,21 +152,21 @@ def _shifts_of(boxes: Sequence[Box]) -> list[list[tuple[int, int]]] | None:
     positions along an axis.
     """
     shifts = [
-        sorted({(at, source - at) for at, source in zip(starts, sources, strict=True)})
+        sorted({(start, source - start) for start, source in zip(starts, sources, strict=True)})
         for starts, sources in zip(
             zip(*[box.start for box in boxes], strict=True),
             zip(*[box.source for box in boxes], strict=True),
             strict=True,
         )
     ]
-    are_apart = all(len({at for at, _ in each}) == len(each) <= 2 for each in shifts)
+    are_apart = all(len({start for start, _ in each}) == len(each) <= 2 for each in shifts)
     is_grid = are_apart and prod(map(len, shifts)) == len(boxes)
     return shifts if is_grid and len({box.operand for box in boxes}) == 1 else None
 
 
 def _parts_of(cuts: Sequence[Sequence[int]], shape: Shape) -> Iterator[tuple[Shape, Shape]]:
     """Yield the first index and the shape of each part between cuts."""
-    for part in product(*[pairwise([*at, n]) for at, n in zip(cuts, shape, strict=True)]):
+    for part in product(*[pairwise([*begins, n]) for begins, n in zip(cuts, shape, strict=True)]):
         yield tuple([begin for begin, _ in part]), tuple([end - begin for begin, end in part])
 
 
@@ -186,12 +187,12 @@ def _cuts_of(nodes: Sequence[Node], shape: Shape, inner: int | None) -> list[lis
         inner: the axis along which elements are adjacent; the others are cut only if operands jump
             more than once along them. ``None`` cuts all axes.
     """
-    found: list[set[int]] = [{0} for _ in shape]
+    starts: list[set[int]] = [{0} for _ in shape]
     for node in nodes:
         for box in node.op.boxes:  # type: ignore[union-attr]
-            for each, at in zip(found[len(shape) - len(box.start) :], box.start, strict=True):
-                each.add(at)
-    cuts = list(map(sorted, found))
+            for each, start in zip(starts[len(shape) - len(box.start) :], box.start, strict=True):
+                each.add(start)
+    cuts = list(map(sorted, starts))
     if inner is None:
         return cuts
     for axis in range(len(shape)):
@@ -255,7 +256,7 @@ def _cell(
 ) -> Cell:
     def seen(layout: Layout, first: Shape, whole: Shape) -> Layout:
         strides = broadcast_strides("expression", layout.shape, layout.strides, whole)
-        offset = layout.offset + sum(at * n for at, n in zip(first, strides, strict=True))
+        offset = layout.offset + sum(index * n for index, n in zip(first, strides, strict=True))
         return layout._replace(shape=left, strides=strides, offset=offset)
 
     copies: dict[int, Node] = {}
@@ -263,10 +264,10 @@ def _cell(
     jumps: dict[Layout, Jumps] = {}
     is_clear = True
 
-    def leaf_of(node: Node, layout: Layout, found: Jumps = still) -> Node:
+    def leaf_of(node: Node, layout: Layout, own: Jumps = still) -> Node:
         nonlocal is_clear
         # Arguments of a kernel are told apart by their layouts.
-        is_clear &= jumps.setdefault(layout, found) == found
+        is_clear &= jumps.setdefault(layout, own) == own
         return Node.leaf(layout, node.queue, node.usm_type)
 
     def view(operand: Any) -> Any:
@@ -290,11 +291,11 @@ def _cell(
             source = operands[begin.operand]
             layout = layout_of(source)
             layout = seen(layout, (0,) * head + begin.source, (1,) * head + layout.shape)
-            found = [
+            jumps_here = [
                 (each[-1][0], (each[-1][1] - each[0][1]) * step // layout.dtype.itemsize)
                 for each, step in zip(shifts, layout.strides[head:], strict=True)
             ]
-            leaf = leaf_of(node, layout, (*still[:head], *found))
+            leaf = leaf_of(node, layout, (*still[:head], *jumps_here))
             if leaf.dtype == node.dtype:
                 copies[id(node)] = leaf
                 continue

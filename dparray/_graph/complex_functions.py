@@ -71,8 +71,8 @@ def _of_finite(parts: Callable[[Any, Any, Any, Any], Parts]) -> Function:
     """Combine parts that are correct for finite numbers with the module's result for others."""
 
     def function(xp: Any, where: Any, ready: Any, x: Any) -> Any:
-        made = _joined(xp, parts(xp, x, xp.real(x), xp.imag(x)), x)
-        return where(xp.isfinite(x), made, ready(x))
+        result = _joined(xp, parts(xp, x, xp.real(x), xp.imag(x)), x)
+        return where(xp.isfinite(x), result, ready(x))
 
     return function
 
@@ -155,7 +155,7 @@ def quotient(xp: Any, where: Any, ready: Any, x1: Any, x2: Any) -> Any:
 
     dpnp keeps the signs of zeros, which would become the signs of infinities.
     """
-    found = ready(x1, x2)
+    result = ready(x1, x2)
     first, second, real, imaginary = xp.real(x1), xp.imag(x1), xp.real(x2), xp.imag(x2)
     is_zero, is_wide = xp.equal(x2, 0), xp.abs(imaginary) <= xp.abs(real)
     large, small = where(is_wide, real, imaginary), where(is_wide, imaginary, real)
@@ -163,17 +163,17 @@ def quotient(xp: Any, where: Any, ready: Any, x1: Any, x2: Any) -> Any:
     scale = 1 / (large + small * ratio)
     along = where(is_wide, first + second * ratio, first * ratio + second)
     across = where(is_wide, second - first * ratio, second * ratio - first)
-    found.real[...] = where(is_zero, first / zero, along * scale)
-    found.imag[...] = where(is_zero, second / zero, across * scale)
-    return found
+    result.real[...] = where(is_zero, first / zero, along * scale)
+    result.imag[...] = where(is_zero, second / zero, across * scale)
+    return result
 
 
 def sign(xp: Any, where: Any, ready: Any, x: Any) -> Any:
     """Return the result along an axis of the plane if one part is infinite, NaN if both are."""
-    found = ready(x)
+    result = ready(x)
     parts = xp.real(x), xp.imag(x)
-    for part, other, into in ((*parts, found.real), (*parts[::-1], found.imag)):
+    for part, other, into in ((*parts, result.real), (*parts[::-1], result.imag)):
         is_along = xp.logical_and(xp.isinf(part), xp.logical_not(xp.isinf(other)))
         is_across = xp.logical_and(xp.isinf(other), xp.logical_not(xp.isinf(part)))
         into[...] = where(is_along, xp.sign(part), where(is_across, xp.zeros_like(part), into))
-    return found
+    return result

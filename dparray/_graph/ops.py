@@ -304,15 +304,15 @@ def _expm1_of_complex(xp: Any, where: Any, expm1: Any, x: Any) -> Any:
     return result
 
 
-def _imaginary_of_tanh(xp: Any, real: Any, imaginary: Any, found: Any) -> Any:
+def _imaginary_of_tanh(xp: Any, real: Any, imaginary: Any, result: Any) -> Any:
     """Return a zero with the operand's sign at infinity; C99 uses the sign of `sin(2 y)`."""
-    return xp.where(xp.isinf(real), xp.copysign(xp.zeros_like(found), imaginary), found)
+    return xp.where(xp.isinf(real), xp.copysign(xp.zeros_like(result), imaginary), result)
 
 
-def _imaginary_of_acosh(xp: Any, real: Any, imaginary: Any, found: Any) -> Any:
+def _imaginary_of_acosh(xp: Any, real: Any, imaginary: Any, result: Any) -> Any:
     """Return pi/2 at `0 + NaN j`, where only the real part is NaN."""
-    half_pi = xp.full_like(found, math.pi / 2)
-    return xp.where(xp.logical_and(real == 0, xp.isnan(imaginary)), half_pi, found)
+    half_pi = xp.full_like(result, math.pi / 2)
+    return xp.where(xp.logical_and(real == 0, xp.isnan(imaginary)), half_pi, result)
 
 
 _ROWS = (

@@ -91,7 +91,7 @@ def _viewed(root: Node, view: AxisMap, is_linear: bool) -> Node:
 
 
 def _offset_positions(leaf: Node, layout: Layout) -> Node:
-    """Return indices that do not begin at 0, as a sum."""
+    """Return the node of positions that start above 0: positions from 0 on, plus the start."""
     start = Scalar(layout.offset // layout.dtype.itemsize)
     first = Node.leaf(layout._replace(offset=0), leaf.queue, leaf.usm_type)
     attributes = (first.shape, first.size, leaf.queue, leaf.usm_type)

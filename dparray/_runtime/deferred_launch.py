@@ -47,8 +47,8 @@ def after(events: Sequence[Event], held: Sequence[host_maps.Hold], do: Callable[
         with _hooks.attributed_to(by):
             do()
 
-    made = _All(events, by).before_others(done_by_this_thread)
-    made.add_done_callback(lambda future: host_maps.end(held, future.exception()))
+    ended = _All(events, by).before_others(done_by_this_thread)
+    ended.add_done_callback(lambda future: host_maps.end(held, future.exception()))
 
 
 def launch_after(

@@ -153,13 +153,13 @@ def _rounded(queue: Queue, size: Sequence[int], most_in_group: int) -> rounding.
     limits = traits_of(queue)
     if limits.shares_memory:
         # The device has the dimensions in reverse order.
-        found = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
+        groups = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
     elif not limits.chooses_groups:
         return rounding.in_groups(size, most_in_group, limits.sizes, limits.groups)
     else:
-        found = rounding.elsewhere(size)
-    counted = max(max(found.size), prod(found.size) if prod(size) < INDEX_LIMIT else 0)
-    return found if counted < INDEX_LIMIT else rounding.Rounded(tuple(size), None)
+        groups = rounding.elsewhere(size)
+    counted = max(max(groups.size), prod(groups.size) if prod(size) < INDEX_LIMIT else 0)
+    return groups if counted < INDEX_LIMIT else rounding.Rounded(tuple(size), None)
 
 
 def check_launch(

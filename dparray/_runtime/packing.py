@@ -40,13 +40,13 @@ class Packed(NamedTuple):
     Attributes:
         kinds: the C interface's number of each type, as C integers.
         addresses: the address of each value, or the value itself for a pointer.
-        kept: objects that must live until the launch: the values, and the memory behind a pointer.
+        objects: must live until the launch: the values, and the memory behind a pointer.
         local_nbytes: the bytes of local memory that the arguments need.
     """
 
     kinds: bytes
     addresses: bytes
-    kept: Any
+    objects: Any
     local_nbytes: int = 0
 
 
@@ -111,11 +111,11 @@ def pack_scalar(value: Any) -> Packed:
 
 def pack_scalars(values: Iterable[Any]) -> Packed:
     """Return numbers as ctypes objects."""
-    kept = tuple(values)
+    objects = tuple(values)
     return Packed(
-        b"".join([_KINDS[type(value)] for value in kept]),
-        pack(f"{len(kept)}P", *map(addressof, kept)),
-        kept,
+        b"".join([_KINDS[type(value)] for value in objects]),
+        pack(f"{len(objects)}P", *map(addressof, objects)),
+        objects,
     )
 
 
@@ -142,17 +142,17 @@ def has_local_memory(kinds: bytes) -> bool:
 
 def arrays_of(arguments: Iterable[Packed]) -> list[tuple[int, int]]:
     """Return the address and the size in bytes of each array among the arguments of a launch."""
-    found = []
+    pairs = []
     for packed in arguments:
-        kept = packed.kept
-        if type(kept) is not tuple or len(kept) != 2 or not hasattr(kept[1], "_pointer"):
+        values = packed.objects
+        if type(values) is not tuple or len(values) != 2 or not hasattr(values[1], "_pointer"):
             continue
-        numbers, nbytes, at = kept[0], kept[0], 0
+        numbers, nbytes, offset = values[0], values[0], 0
         if type(numbers) is not int:
-            nbytes, at = numbers[0] * numbers[1], 16
-        (address,) = unpack_from("P", packed.addresses, at)
-        found.append((address, nbytes))
-    return found
+            nbytes, offset = numbers[0] * numbers[1], 16
+        (address,) = unpack_from("P", packed.addresses, offset)
+        pairs.append((address, nbytes))
+    return pairs
 
 
 def pack_range(extents: Sequence[int], local: Sequence[int] | None) -> PackedRange:

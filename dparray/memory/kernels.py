@@ -98,7 +98,7 @@ class KernelMemory:
 
 
 #: The kernels of this process.
-kept = KernelMemory()
+kernel_memory = KernelMemory()
 
 
 def kernel_stats() -> KernelStats:
@@ -108,7 +108,7 @@ def kernel_stats() -> KernelStats:
         >>> dp.memory.kernel_stats().limit
         134217728
     """
-    return kept.stats()
+    return kernel_memory.stats()
 
 
 def set_kernel_limit(nbytes: int) -> int:
@@ -139,6 +139,6 @@ def set_kernel_limit(nbytes: int) -> int:
         raise ShapeError(
             f"set_kernel_limit: nbytes must be an integer of at least 0; got {nbytes!r}"
         )
-    previous, kept.limit = kept.limit, limit
-    kept.trim()
+    previous, kernel_memory.limit = kernel_memory.limit, limit
+    kernel_memory.trim()
     return previous

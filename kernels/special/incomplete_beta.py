@@ -337,7 +337,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def parts(a: Any, rest: Any, b: Any) -> Any:
-        """Return the shares of a and b in their sum, each with the rest of its value."""
+        """Return ``a / (a + b)`` and ``b / (a + b)``, each with its rounding error."""
         s, more = sum_of(a, b)
         more = more + rest
         x, xl = quotient(a, rest, s, more)

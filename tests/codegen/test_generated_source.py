@@ -108,7 +108,7 @@ def reduced(
 ) -> Node:
     op = Reduce(REDUCTIONS[name], axes, keepdims)
     domain = Domain(value.shape, axes)
-    shape = domain.row if keepdims else domain.kept
+    shape = domain.row if keepdims else domain.output_shape
     scalars = [Scalar(float(np.prod(value.shape)))] * op.reduction.scalars
     signature = [np.dtype(dtype)] * (1 + len(scalars))
     kinds = (*signature, np.dtype(result or dtype))

@@ -127,7 +127,7 @@ def _arguments(
     words = unpack(f"{len(packed.addresses) // 8}Q", packed.addresses)
     for kind, word in zip(kinds, words, strict=True):
         if kind == _POINTER:
-            yield Argument(word, *_bounds(word, packed.kept, segments), next(dtypes))
+            yield Argument(word, *_bounds(word, packed.objects, segments), next(dtypes))
         elif kind == _LOCAL:
             next(dtypes)
             yield Argument(None, high=packed.local_nbytes)

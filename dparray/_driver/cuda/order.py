@@ -51,7 +51,7 @@ class Order(Marks):
             for event in events if isinstance(events, list | tuple) else (events,):
                 self._add_unordered(event)
             self._others_at = self.count = self.count + 1
-        # Other libraries may use the stream without the order.
+        # Other libraries do not ask the order, so the stream itself waits for the events.
         self._queue.follow(events if isinstance(events, list | tuple) else (events,))
 
     def _add_unordered(self, event: Any) -> None:

@@ -539,7 +539,7 @@ class _Program:
         """
         driver, reference = self._driver, self._context.addressof_ref()
         bundle = driver.allocate(_OBJECT_SIZE)
-        # Called first, as it may build the program, which must not have kernels then.
+        # Called first: it may build the program, which fails once the program has kernels.
         driver.make_kernel_bundle(
             bundle, self._handle, reference, False, _EXECUTABLE_STATE, _OPENCL_BACKEND
         )

@@ -129,10 +129,10 @@ def layout_of_dlpack(obj: Any) -> Layout:
         capsule = obj.__dlpack__(**options)
     # The queue's stream now includes the object's work.
     _exchange().take_from(queue, int(queue.handle))
-    found = dlpack_capsules.take(capsule)
+    taken = dlpack_capsules.take(capsule)
     named = f"a {type(obj).__module__}.{type(obj).__name__}"
-    place = found.owner, found.pointer, found.shape, found.strides, found.dtype
-    return _layout(named, *place, found.is_read_only, None, number)
+    place = taken.owner, taken.pointer, taken.shape, taken.strides, taken.dtype
+    return _layout(named, *place, taken.is_read_only, None, number)
 
 
 def dlpack_device(block: Any) -> tuple[int, int] | None:

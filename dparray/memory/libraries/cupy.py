@@ -77,8 +77,8 @@ def _pointer(block: Any, offset: int = 0) -> Any:
 
 def _allocate(nbytes: int) -> Any:
     """Return memory of the pool, for CuPy's results and temporary arrays."""
-    made = blocks.allocate(_here.queue, _here.usm_type, (max(nbytes, 1),), np.dtype(np.uint8))
-    return _pointer(made.block)
+    layout = blocks.allocate(_here.queue, _here.usm_type, (max(nbytes, 1),), np.dtype(np.uint8))
+    return _pointer(layout.block)
 
 
 def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -104,16 +104,16 @@ class _Names(Names):
         if path in _REPLACED:
             return _REPLACED[path]
         if path.startswith("scipy"):
-            found = importlib.import_module(f"cupyx.{path}")
+            function = importlib.import_module(f"cupyx.{path}")
         else:
-            found = attrgetter(path)(_cupy())
-        if isinstance(found, ModuleType):
+            function = attrgetter(path)(_cupy())
+        if isinstance(function, ModuleType):
             return _Names(path)
-        if path.startswith("linalg.") and not isinstance(found, type):
-            return _of_floats(found)
+        if path.startswith("linalg.") and not isinstance(function, type):
+            return _of_floats(function)
         if path.startswith("fft."):
-            return _transform(path.removeprefix("fft."), found)
-        return found
+            return _transform(path.removeprefix("fft."), function)
+        return function
 
 
 class _CuPy(_Names):
@@ -186,9 +186,9 @@ class _CuPy(_Names):
             is_ready = order != "C" or is_contiguous(values.shape, values.strides, values.itemsize)
             return values if values.dtype == wanted and is_ready else _converted(values, wanted)
         host = np.ascontiguousarray(values, dtype).reshape(np.shape(values))
-        made = blocks.allocate(_here.queue, _here.usm_type, host.shape, host.dtype)
-        copies.copy_from_host(host, made)
-        return self.array(made)
+        layout = blocks.allocate(_here.queue, _here.usm_type, host.shape, host.dtype)
+        copies.copy_from_host(host, layout)
+        return self.array(layout)
 
     def asnumpy(self, array: Any) -> np.ndarray:
         return copies.copy_to_host(self.layout(array))
@@ -207,10 +207,10 @@ def _converted(x: Any, dtype: Any) -> Any:
 def _matmul(a: Any, b: Any, out: Any = None) -> Any:
     if out is not None and out.flags.c_contiguous and a.dtype == b.dtype == out.dtype:
         return _cupy().matmul(_plain(a), _plain(b), out=out)  # CuPy accepts no third operand
-    found = _cupy().matmul(_plain(a), _plain(b))
+    product = _cupy().matmul(_plain(a), _plain(b))
     if out is None:
-        return found
-    library.store(out, found)
+        return product
+    library.store(out, product)
     return out
 
 
@@ -278,24 +278,24 @@ _REASONS = {"potrf": "the matrix is not positive definite", "getrf": "the matrix
 
 def _routine(error: np.linalg.LinAlgError) -> str:
     """Return the cuSOLVER routine in a message of CuPy, without the letter of its dtype."""
-    found = re.search(r"reported by [sdcz](\w+?)(Batched)? in", str(error))
-    return found[1] if found else ""
+    match = re.search(r"reported by [sdcz](\w+?)(Batched)? in", str(error))
+    return match[1] if match else ""
 
 
 def _cholesky(a: Any, upper: bool = False) -> Any:
-    found = _cupy().linalg.cholesky(a)
-    return found.conj().swapaxes(-1, -2) if upper else found
+    factor = _cupy().linalg.cholesky(a)
+    return factor.conj().swapaxes(-1, -2) if upper else factor
 
 
 def _qr(a: Any, mode: str = "reduced") -> Any:
-    found = _cupy().linalg.qr(a, mode)
-    return found if isinstance(found, tuple | _cupy().ndarray) else tuple(found)
+    factors = _cupy().linalg.qr(a, mode)
+    return factors if isinstance(factors, tuple | _cupy().ndarray) else tuple(factors)
 
 
 def _each_matrix(function: Callable[..., Any], *stacks: Any) -> Any:
     """Call a function for each matrix of stacks of one shape; stack its results."""
     cupy, outer = _cupy(), stacks[0].shape[:-2]
-    parts = [function(*(stack[at] for stack in stacks)) for at in np.ndindex(outer)]
+    parts = [function(*(stack[index] for stack in stacks)) for index in np.ndindex(outer)]
     if isinstance(parts[0], tuple):
         return tuple(
             cupy.stack(each).reshape(*outer, *each[0].shape) for each in zip(*parts, strict=True)
@@ -374,10 +374,10 @@ def _scipy() -> Any:
 def _log2(x: Any, out: Any = None) -> Any:
     if x.dtype.kind != "c":
         return _cupy().log2(x, out=out)
-    found = _cupy().log(x, out=out)
-    for part in (found.real, found.imag):  # CuPy multiplies an infinity by an imaginary 0.
+    result = _cupy().log(x, out=out)
+    for part in (result.real, result.imag):  # CuPy multiplies an infinity by an imaginary 0.
         part *= part.dtype.type(1 / np.log(2))
-    return found
+    return result
 
 
 def _without_negative_nan(x: Any) -> Any:
@@ -396,19 +396,19 @@ def _argsort(x: Any, axis: int = -1) -> Any:
 
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, **options: Any) -> Any:
     cupy = _cupy()
-    found = cupy.interp(x, xp, fp, left, right, **options)
+    result = cupy.interp(x, xp, fp, left, right, **options)
     # At NaN, NumPy returns the value of a single point.
-    return cupy.where(cupy.isnan(x), fp[0].astype(found.dtype), found) if xp.size == 1 else found
+    return cupy.where(cupy.isnan(x), fp[0].astype(result.dtype), result) if xp.size == 1 else result
 
 
 def _unique_inverse(x: Any) -> Any:
-    found = _cupy().unique_inverse(x)
-    return found._replace(inverse_indices=found.inverse_indices.reshape(x.shape))
+    result = _cupy().unique_inverse(x)
+    return result._replace(inverse_indices=result.inverse_indices.reshape(x.shape))
 
 
 def _unique_all(x: Any) -> Any:
-    found = _cupy().unique_all(x)
-    return found._replace(inverse_indices=found.inverse_indices.reshape(x.shape))
+    result = _cupy().unique_all(x)
+    return result._replace(inverse_indices=result.inverse_indices.reshape(x.shape))
 
 
 def _cumulative_logsumexp(

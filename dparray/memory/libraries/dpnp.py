@@ -73,10 +73,10 @@ def _make_statics() -> None:
             _with_statics.add(name)
             for function in vars(module).values():
                 text = getattr(function, "__doc__", None)
-                found = _OF_ARRAYS.search(text) if type(function) is type(len) and text else None
-                if found is not None:
+                match = _OF_ARRAYS.search(text) if type(function) is type(len) and text else None
+                if match is not None:
                     with contextlib.suppress(Exception):
-                        function(*[object()] * len(re.findall(r"\w+: ", found[1])))
+                        function(*[object()] * len(re.findall(r"\w+: ", match[1])))
                     break
 
 
@@ -227,8 +227,8 @@ def _by_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
-        found = function(*_changed(args, _tensor_here), **_changed(kwargs, _tensor_here))
-        return _changed(found, _dpnp_array)
+        result = function(*_changed(args, _tensor_here), **_changed(kwargs, _tensor_here))
+        return _changed(result, _dpnp_array)
 
     return of_arrays
 
@@ -253,11 +253,11 @@ def _by_onemkl(function: Callable[..., Any]) -> Callable[..., Any]:
         other = queues.out_of_order(queue)
         queues.wait(queue)
         try:
-            found = function(*_moved(args, other), **_moved(kwargs, other))
+            result = function(*_moved(args, other), **_moved(kwargs, other))
         finally:
             driver.wait_for_kept(other)
             queues.wait(other)
-        return _moved(found, queue)
+        return _moved(result, queue)
 
     return of_arrays
 
@@ -280,16 +280,16 @@ class _Names(Names):
         if path in _REPLACED:
             return _REPLACED[path]
         is_tensors = "." not in path and path not in _OF_ONEMKL and hasattr(dpt, path)
-        found = getattr(dpt, path) if is_tensors else attrgetter(path)(dpnp)
-        if isinstance(found, ModuleType):
+        function = getattr(dpt, path) if is_tensors else attrgetter(path)(dpnp)
+        if isinstance(function, ModuleType):
             return _Names(path)
-        if isinstance(found, type) or not callable(found):
-            return found
+        if isinstance(function, type) or not callable(function):
+            return function
         if path.startswith("linalg."):
-            found = _of_floats(found)
+            function = _of_floats(function)
         elif path.startswith("fft."):
-            found = _transform(path.removeprefix("fft."), found)
-        return _by_tensors(found) if is_tensors else _by_onemkl(found)
+            function = _transform(path.removeprefix("fft."), function)
+        return _by_tensors(function) if is_tensors else _by_onemkl(function)
 
 
 class _Dpnp(_Names):
@@ -380,10 +380,10 @@ def _where(condition: Any, x1: Any, x2: Any, out: Any = None) -> Any:
     """Return elements of two tensors; dpnp 0.20 writes outside results with negative strides."""
     if out is not None and min(out.strides, default=0) >= 0:
         return dpt.where(condition, x1, x2, out=out)
-    found = dpt.where(condition, x1, x2, order="C")
+    result = dpt.where(condition, x1, x2, order="C")
     if out is None:
-        return found
-    out[...] = found
+        return result
+    out[...] = result
     return out
 
 
@@ -391,12 +391,12 @@ def _first_nan(name: str) -> Callable[..., Any]:
     """Return NumPy's ``argmax`` or ``argmin``; dpnp's return the position of the last NaN."""
 
     def positions(tensor: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        found = getattr(dpt, name)(tensor, axis=axis, keepdims=keepdims)
+        result = getattr(dpt, name)(tensor, axis=axis, keepdims=keepdims)
         if tensor.dtype.kind != "f":
-            return found
+            return result
         is_nan = dpt.isnan(tensor)
         first = dpt.argmax(dpt.astype(is_nan, "i1"), axis=axis, keepdims=keepdims)
-        return _where(dpt.any(is_nan, axis=axis, keepdims=keepdims), first, found)
+        return _where(dpt.any(is_nan, axis=axis, keepdims=keepdims), first, result)
 
     return positions
 
@@ -461,10 +461,10 @@ def _matmul(a: Any, b: Any, out: Any = None) -> Any:
         for each in (a, b)
     )
     if dtype.char == "e":  # dpnp has none; NumPy accumulates in float32, too
-        found = dpnp.matmul(a.astype(np.float32), b.astype(np.float32))
+        product = dpnp.matmul(a.astype(np.float32), b.astype(np.float32))
         if out is None:
-            return found.astype(dtype)
-        out[...] = found
+            return product.astype(dtype)
+        out[...] = product
         return out
     return dpnp.matmul(a, b, out=out)
 

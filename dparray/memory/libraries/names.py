@@ -14,9 +14,9 @@ class Names:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        found = self._found(f"{self._path}.{name}".lstrip("."))
-        setattr(self, name, found)
-        return found
+        function = self._found(f"{self._path}.{name}".lstrip("."))
+        setattr(self, name, function)
+        return function
 
     def _found(self, path: str) -> Any:
         """Return the function or the submodule at a path, such as ``linalg.inv``."""

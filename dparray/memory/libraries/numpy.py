@@ -51,9 +51,9 @@ class _NumPy(threading.local):
 
     def layout(self, array: Any) -> Layout:
         queue, usm_type = self._place
-        made = blocks.allocate(queue, usm_type, array.shape, array.dtype)
-        self.array(made)[...] = array
-        return made
+        copy = blocks.allocate(queue, usm_type, array.shape, array.dtype)
+        self.array(copy)[...] = array
+        return copy
 
     def is_array(self, obj: object) -> bool:
         return isinstance(obj, np.ndarray | np.generic)

@@ -38,18 +38,18 @@ class _OnHost(_NumPy):
         if block.pointer not in self._copies:
             whole = Layout(block, 0, (block.nbytes,), (1,), np.dtype(np.uint8))
             try:
-                found = copies.copy_to_host(whole)
+                host = copies.copy_to_host(whole)
             except BaseException:
                 self._copies.clear()
                 raise
-            self._copies[block.pointer] = whole, found, found.copy()
+            self._copies[block.pointer] = whole, host, host.copy()
         values = self._copies[block.pointer][1]
         return np.ndarray(layout.shape, layout.dtype, values, layout.offset, layout.strides)
 
     def layout(self, array: Any) -> Layout:
-        made = blocks.allocate(*self._place, array.shape, array.dtype)
-        copies.copy_from_host(np.ascontiguousarray(array).reshape(array.shape), made)
-        return made
+        copy = blocks.allocate(*self._place, array.shape, array.dtype)
+        copies.copy_from_host(np.ascontiguousarray(array).reshape(array.shape), copy)
+        return copy
 
     @contextmanager
     def calls(self, queue: Queue, usm_type: str = "device") -> Iterator[None]:
@@ -61,8 +61,8 @@ class _OnHost(_NumPy):
             self._depth -= 1
             self._place = queue, usm_type  # of the results, which become layouts afterwards
             if not self._depth:
-                made, self._copies = self._copies, {}
-                for whole, values, before in made.values():
+                copies_of_call, self._copies = self._copies, {}
+                for whole, values, before in copies_of_call.values():
                     if not np.array_equal(values, before):
                         copies.copy_from_host(values, whole)
 

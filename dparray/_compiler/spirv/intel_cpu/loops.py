@@ -43,7 +43,7 @@ def _uncounted(body: str) -> str:
         swapped_numbers.hide(function, loop)
         low_bits.hide(function, loop)
         loop_exits.hide(function, loop)
-    # Hidden values are choices of later loops, and they may differ in each work-item.
+    # A hidden start may make a later loop depend on the work-item, so repeat until none is found.
     waiting = loops
     while rest := [loop for loop in waiting if not loop_starts.hide(function, loop)]:
         if len(rest) == len(waiting):
