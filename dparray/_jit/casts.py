@@ -567,12 +567,14 @@ def _as(node: ast.expr, value: Value, dtype: np.dtype[Any]) -> ast.expr:
         return cast_to(node, dtype)
     if value.dtype == dtype:
         return node
-    name = ast.Attribute(ast.Name(NUMPY, ast.Load()), _name(dtype), ast.Load())
-    return _at(node, ast.Call(ast.Attribute(node, "astype", ast.Load()), [name], []))
+    convert = ast.Attribute(node, "astype", ast.Load())
+    return _at(node, ast.Call(convert, [dtype_of(dtype)], []))
 
 
-def _name(dtype: np.dtype[Any]) -> str:
-    return "bool_" if dtype.kind == "b" else dtype.name
+def dtype_of(dtype: np.dtype[Any]) -> ast.expr:
+    """Return the expression of a dtype's class."""
+    name = "bool_" if dtype.kind == "b" else dtype.name
+    return ast.Attribute(ast.Name(NUMPY, ast.Load()), name, ast.Load())
 
 
 def _at(place: Any, node: ast.AST) -> Any:
@@ -581,8 +583,7 @@ def _at(place: Any, node: ast.AST) -> Any:
 
 def cast_to(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
     """Return a number converted to a dtype."""
-    function = ast.Attribute(ast.Name(NUMPY, ast.Load()), _name(dtype), ast.Load())
-    return _at(node, ast.Call(function, [node], []))
+    return _at(node, ast.Call(dtype_of(dtype), [node], []))
 
 
 def _loaded(target: ast.expr) -> Any:

@@ -42,7 +42,13 @@ from dparray._jit.inference import (
     types_of_parameters,
 )
 from dparray._jit.native_functions import NO_BROADCAST, functions
-from dparray._jit.parts import LINE_SPACING, MAX_PARTS, raise_interrupt, use_threads
+from dparray._jit.parts import (
+    LINE_SPACING,
+    MAX_PARTS,
+    interrupted,
+    raise_interrupt,
+    use_threads,
+)
 from dparray._jit.source import (
     PlainMembers,
     Source,
@@ -179,7 +185,7 @@ class Native:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
             result = self.dispatcher(*arguments)
-            if self.has_parts:
+            if interrupted:
                 raise_interrupt()
         except (IndexError, ValueError) as error:
             if copies is None:

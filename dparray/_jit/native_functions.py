@@ -22,6 +22,8 @@ from dparray._jit.source import copied
 APART = "__apart__"
 #: Returns whether an array has a target's shape, and overlaps it only in the same elements.
 FITS = "__fits__"
+#: The larger and the smaller of two floats, or NaN, by instructions that compilers vectorize.
+LARGEST, SMALLEST = "__largest__", "__smallest__"
 _APART_OF_ONE = "__apart_of_one__"
 _FITTED = "__fitted__"
 _MASK = "__mask__"
@@ -159,8 +161,62 @@ def _ends(array: Any) -> Any:
     return start, end + array.itemsize
 
 
-def _fits(target: Any, value: Any) -> Any:
-    return False
+def _fitting(numba: Any, extending: Any) -> Callable[..., Any]:
+    """Return the function ``FITS`` as instructions: a call counts the references of its arrays."""
+    types = numba.types
+    cgutils = importlib.import_module("numba.core.cgutils")
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        word = context.get_value_type(types.intp)
+        bounds, both = [], []
+        for kind, value in zip(signature.args, values, strict=True):
+            array = context.make_array(kind)(context, builder, value)
+            shape, strides = (
+                cgutils.unpack_tuple(builder, each) for each in (array.shape, array.strides)
+            )
+            start = end = builder.ptrtoint(array.data, word)
+            for length, stride in zip(shape, strides, strict=True):
+                reach = builder.mul(builder.sub(length, word(1)), stride)
+                is_forward = builder.icmp_signed(">", reach, word(0))
+                end = builder.add(end, builder.select(is_forward, reach, word(0)))
+                start = builder.add(start, builder.select(is_forward, word(0), reach))
+            bounds.append((start, builder.add(end, array.itemsize)))
+            both.append((shape, [builder.ptrtoint(array.data, word), *strides]))
+        (shape, place), (other_shape, other_place) = both
+        (start, end), (other, other_end) = bounds
+
+        def are_equal(first: Any, second: Any) -> Any:
+            found = cgutils.true_bit
+            for one, two in zip(first, second, strict=True):
+                found = builder.and_(found, builder.icmp_signed("==", one, two))
+            return found
+
+        is_apart = builder.or_(
+            builder.icmp_unsigned("<=", end, other), builder.icmp_unsigned("<=", other_end, start)
+        )
+        is_free = builder.or_(is_apart, are_equal(place, other_place))
+        return builder.and_(are_equal(shape, other_shape), is_free)
+
+    def fits(typing: Any, target: Any, value: Any) -> Any:
+        return types.boolean(target, value), generate
+
+    return cast("Callable[..., Any]", extending.intrinsic(fits))
+
+
+def _extreme(numba: Any, extending: Any, name: str) -> Callable[..., Any]:
+    """Return the function of two floats that LLVM has under a name."""
+    ir = importlib.import_module("llvmlite.ir")
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = values[0].type
+        own = ir.FunctionType(kind, [kind, kind])
+        function = builder.module.declare_intrinsic(f"llvm.{name}", [kind], own)
+        return builder.call(function, values)
+
+    def extreme(typing: Any, x: Any, y: Any) -> Any:
+        return x(x, x), generate
+
+    return cast("Callable[..., Any]", extending.intrinsic(extreme))
 
 
 def _mask(array: Any, axis: int, mask: Any) -> Any:
@@ -350,20 +406,6 @@ def functions() -> dict[str, Callable[..., Any]]:
 
         return checked
 
-    @extending.overload(_fits)
-    def typed_fits(target: Any, value: Any) -> Any:
-        def checked(target: Any, value: Any) -> Any:
-            for axis in range(target.ndim):
-                if target.shape[axis] != value.shape[axis]:
-                    return False
-            (start, end), (other, other_end) = ends(target), ends(value)
-            if end <= other or other_end <= start:
-                return True
-            is_same = target.ctypes.data == value.ctypes.data
-            return is_same and target.strides == value.strides
-
-        return checked
-
     @extending.overload(_fitted)
     def typed_fitted(target: Any, value: Any) -> Any:
         if not isinstance(target, array_type) or not isinstance(value, array_type):
@@ -457,7 +499,9 @@ def functions() -> dict[str, Callable[..., Any]]:
     return {
         **{f"__any_{name}__": _any_operation(numba, extending, name) for name in _SIGNS},
         APART: _apart,
-        FITS: _fits,
+        FITS: _fitting(numba, extending),
+        LARGEST: _extreme(numba, extending, "maximum"),
+        SMALLEST: _extreme(numba, extending, "minimum"),
         _APART_OF_ONE: _apart,
         _FITTED: _fitted,
         _MASK: _mask,

@@ -29,6 +29,8 @@ _SHARE_PARTS = ctypes.CFUNCTYPE(
     ctypes.c_int, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, ctypes.POINTER(ctypes.c_void_p)
 )
 _threads = threading.local()
+#: The threads whose loop on Python's threads was interrupted.
+interrupted: set[int] = set()
 
 
 def _share_parts(run: int, data: int, total: int, parts: int, error: Any) -> int:
@@ -53,14 +55,14 @@ def _share_parts(run: int, data: int, total: int, parts: int, error: Any) -> int
         status, error[0] = failures[min(failures)]
         return status
     except KeyboardInterrupt:  # An exception cannot leave this call: see `raise_interrupt`.
-        _threads.is_interrupted = True
+        interrupted.add(threading.get_ident())
     return 0
 
 
 def raise_interrupt() -> None:
     """Raise the ``KeyboardInterrupt`` that ended a loop of Python's threads."""
-    if getattr(_threads, "is_interrupted", False):
-        _threads.is_interrupted = False
+    if threading.get_ident() in interrupted:
+        interrupted.remove(threading.get_ident())
         raise KeyboardInterrupt
 
 
