@@ -22,6 +22,7 @@ from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
 from dparray._evaluate import implementations
 from dparray._functions.other_libraries import travels_by_value
+from dparray._jit.array_loops import with_row_loops
 from dparray._jit.casts import check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
 from dparray._jit.driver import (
@@ -72,6 +73,8 @@ MAX_NATIVE_ELEMENTS = 1 << 16
 #: is one native region with vectorized loops. Smaller arrays do not repay what starts such a loop.
 MIN_VECTORIZED_ELEMENTS = 1 << 11
 MAX_VECTORIZED_ELEMENTS = 1 << 18
+#: The same where all array statements are loops over rows.
+MAX_ROW_LOOP_ELEMENTS = 1 << 20
 #: The fewest elements of a vectorized loop that repay waking a thread.
 ELEMENTS_PER_THREAD = 1 << 14
 
@@ -88,6 +91,7 @@ class Plan:
         labels: the types, as strings.
         reason: the reason for the way in which the function, or part of it, runs.
         returns_number: whether the result is a Python number.
+        rows: its array statements as loops over rows, if all can be.
         too_short: the length up to which an axis of an argument may broadcast after slicing.
         native: the function as one native region, after it was compiled.
         always_native: the same, if every call runs it, whatever the values of its arguments.
@@ -121,15 +125,10 @@ class Plan:
         has_prange = contains_prange(source, tree)
         #: With errors of its loops.
         self.split = Driver(source, self.types, self.options) if has_prange else None
-        self.code = NativeCode(source, tree, self.types, self.options)
-        tree = self.code.tree
-        # Native code is faster with the values of defaults than with variables.
         given = list(zip(function._parameters, arguments, strict=True))
-        for name, value in given[len(given) - omitted :]:
-            if type(value) in (bool, int, float):
-                constant = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
-                place = ast.copy_location(constant, tree.body[0])
-                tree.body.insert(0, ast.fix_missing_locations(place))
+        self.omitted = given[len(given) - omitted :]
+        self.code = self._native_code(source, tree, self.types)
+        tree = self.code.tree
         self.in_cpu = traits_of(queue).shares_memory
         has_arrays = _has_arrays(self.types)
         loop = walks_elements(source, source.definition, self.types)
@@ -137,6 +136,7 @@ class Plan:
         self.line_arrays = names_in_array_statements(source.definition, self.types)
         self.too_short = longest_that_broadcasts(source.definition, self.types)
         self.may_vectorize = bool(self.line_arrays) and self.too_short < math.inf and not has_prange
+        self.rows = with_row_loops(source, self.types) if self.may_vectorize else None
         doubts = self.code.doubts
         exact = not doubts
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
@@ -174,6 +174,16 @@ class Plan:
         else:
             self.may_be_native = True
             self.reason = "array code: native for small arrays, else dparray's operations"
+
+    def _native_code(self, source: Source, tree: ast.FunctionDef, types: Inference) -> NativeCode:
+        code = NativeCode(source, tree, types, self.options)
+        # Native code is faster with the values of defaults than with variables.
+        for name, value in self.omitted:
+            if type(value) in (bool, int, float):
+                constant = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
+                place = ast.copy_location(constant, code.tree.body[0])
+                code.tree.body.insert(0, ast.fix_missing_locations(place))
+        return code
 
     def _called_loop(self) -> str:
         """Return the name of a compiled function that is called with arrays and loops over their
@@ -247,11 +257,14 @@ class Plan:
         Its statements compute element by element, so no argument may show another's memory, and
         Numba's parallel loops broadcast no axis of one element.
         """
-        limit = math.inf if self.is_native else MAX_VECTORIZED_ELEMENTS
+        limit: float = MAX_ROW_LOOP_ELEMENTS if self.rows else MAX_VECTORIZED_ELEMENTS
+        limit = math.inf if self.is_native else limit
         is_possible = MIN_VECTORIZED_ELEMENTS < size <= limit and self.may_vectorize
         if not is_possible or not self.may_be_native or config.debug or _are_implemented():
             return 0
         line = self._line_size(arguments, self.line_arrays)
+        if self.rows:  # which check both
+            return sys.maxsize if line > MIN_VECTORIZED_ELEMENTS else 0
         arrays = [x for x in arguments if isinstance(x, ndarray)]
         may_broadcast = any(length <= self.too_short for x in arrays for length in x.shape)
         if line <= MIN_VECTORIZED_ELEMENTS or may_broadcast:
@@ -262,9 +275,13 @@ class Plan:
         """Return the native region with vectorized loops, or ``None`` where Numba has none."""
         with self._lock:
             if self.vectorized is None and self.may_vectorize:
-                code = self.code
+                code = self.code if self.rows is None else self._native_code(*self.rows)
                 fusion = {"fusion": may_fuse(self.source.definition, self.types)}
-                vectorized = Native(self.source, code.tree, self.options, fusion, code.has_lines)
+                vectorized = (
+                    code.build()
+                    if code.parts
+                    else Native(self.source, code.tree, self.options, fusion, code.has_lines)
+                )
                 try:
                     vectorized.compile(host)
                     self.vectorized = vectorized
@@ -372,7 +389,6 @@ class JitFunction:
                 self._read()
                 break
         queue = None
-        size = 0
         key: list[Any] = []
         omitted = 0
         if named or len(arguments) != self._count:
@@ -381,8 +397,7 @@ class JitFunction:
             omitted = 0 if named else self._count - given
         for x in arguments:
             if type(x) is ndarray:
-                key.append((x.dtype, x.ndim))
-                size += x.size
+                key.append((x.dtype, len(x.shape)))
                 if queue is None:
                     queue = x.queue
                 elif x.queue is not queue and x.queue != queue:
@@ -391,15 +406,10 @@ class JitFunction:
                 key.append(type(x))
             else:
                 return self._call_otherwise(arguments, omitted)
-        return self._run(arguments, queue, size, tuple(key), omitted)
+        return self._run(arguments, queue, tuple(key), omitted)
 
     def _run(
-        self,
-        arguments: tuple[Any, ...],
-        queue: Any,
-        size: int,
-        key: tuple[Any, ...],
-        omitted: int = 0,
+        self, arguments: tuple[Any, ...], queue: Any, key: tuple[Any, ...], omitted: int = 0
     ) -> Any:
         if omitted:
             key = (*key, omitted)
@@ -409,8 +419,9 @@ class JitFunction:
         # Another queue may be one of another kind of device.
         if plan is None or plan.queue is not queue or config.debug:
             plan = self._plan(key, queue, arguments, omitted)
-        native, threads = plan.always_native, 0
+        native, threads, size = plan.always_native, 0, 0
         if native is None:
+            size = sum([x.size for x in arguments if isinstance(x, ndarray)])
             for position, node, dtype in plan.bounds:
                 check_fit(plan.source, node, arguments[position], dtype)
             threads = plan.vector_threads(size, arguments)
@@ -419,7 +430,7 @@ class JitFunction:
             vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None
             native = vectorized or native or plan.native or plan.ready_native(host)
             if native is not None:
-                if vectorized:
+                if vectorized and not vectorized.has_parts:
                     value = vectorized.run_vectorized(host, threads)
                 else:
                     value = native.run(host, queue)
@@ -448,8 +459,7 @@ class JitFunction:
             plan = self._plan(plan_key, queue, converted)
             result = self._drive(plan, queue, converted)
         else:
-            size = sum(x.size for _, x in arrays)
-            result = self._run(converted, queue if arrays else None, size, plan_key, omitted)
+            result = self._run(converted, queue if arrays else None, plan_key, omitted)
         foreign = [x for x in arguments if _is_foreign(x)]
         return _as_foreign(result, foreign, converted, arguments) if foreign else result
 
@@ -573,7 +583,7 @@ class JitFunction:
         ]
         if is_native:
             kind = "native region with vectorized loops" if is_vectorized else "native region"
-            where = "" if plan.code.parts else " on the calling thread"
+            where = "" if plan.code.parts or is_vectorized else " on the calling thread"
             lines.append(f"  whole function: {kind}{where} ({plan.reason})")
             for loop in plan.code.loops:
                 text = source.lines[loop.line - source.first_line].strip()
