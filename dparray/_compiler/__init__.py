@@ -4,3 +4,5 @@ Input: a function, type keys of its arguments, options. Output: a compiled kerne
 disk or newly compiled. Imports the runtime and the source writers; this is the only folder that
 imports Numba.
 """
+
+from dparray._compiler import llvmlite_patches as llvmlite_patches

@@ -17,10 +17,12 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
+from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
@@ -67,11 +69,12 @@ _ABOUT_SHAPES = (NO_BROADCAST, "unable to broadcast", "shape mismatch", "cannot 
                  "incompatible array")  # fmt: skip
 _PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
 _lock = threading.RLock()
-_callees: dict[tuple[Any, ...], _Callee] = {}
-_sources: dict[str, Source] = {}  # by the names of generated files
+#: The functions that native regions call. The sources of the callers keep them.
+_callees: WeakValueDictionary[tuple[Any, ...], _Callee] = WeakValueDictionary()
 
 
-class _Callee(NamedTuple):
+@dataclass(eq=False)
+class _Callee:
     """A function that native regions call.
 
     Attributes:
@@ -148,7 +151,9 @@ class Native:
                     lines = (numba.int64[::1],) if self.has_lines else ()
                     self.dispatcher.compile((*types, *lines))
             except Exception as error:
-                raise self._refused(next(iter(shared_loops.refusals), error)) from error
+                # Numba keeps the error, whose frames would keep the region.
+                cause = error.with_traceback(None)
+                raise self._refused(next(iter(shared_loops.refusals), error)) from cause
 
     def _refused(self, error: Exception) -> KernelCompileError:
         text = str(error)
@@ -200,7 +205,7 @@ class Native:
         except Exception as error:
             # The dispatcher compiles for types that were not foreseen, as read-only arrays are.
             if type(error).__module__.startswith("numba"):
-                raise self._refused(error) from error
+                raise self._refused(error) from error.with_traceback(None)
             raise self.located(error, *line) from None
         if line:
             self._lines.append(line)
@@ -265,7 +270,8 @@ def _user_traceback(error: BaseException, source: Source, line: int) -> Tracebac
     places = [(source, line)] if line else []
     trace = error.__traceback__
     while trace is not None:
-        found = _sources.get(trace.tb_frame.f_code.co_filename)
+        file = trace.tb_frame.f_code.co_filename
+        found = next((each for each in _sources_of(source) if file in each.generated), None)
         if found is not None:
             places = [each for each in places if each[0].function is not found.function]
             places.append((found, trace.tb_lineno))
@@ -282,6 +288,13 @@ def _user_traceback(error: BaseException, source: Source, line: int) -> Tracebac
             frame.tb_next.tb_next, trace = trace, frame.tb_next
         error.__traceback__ = None
     return trace
+
+
+def _sources_of(source: Source) -> Iterator[Source]:
+    """Yield a source and those of the functions that its compiled code calls."""
+    yield source
+    for callee in source.callees:
+        yield from _sources_of(callee.source)
 
 
 def with_lines(definition: ast.FunctionDef, types: Inference, has_lines: bool = False) -> bool:
@@ -523,11 +536,14 @@ def _build(
             described.append((name, description))
             use_cache = use_cache and description is not None
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
-    _sources[f"<dparray region {digest}>"] = source
+    file = f"<dparray region {digest}>"
+    source.generated.add(file)
+    # Numba's finalizer of a dispatcher refers to the globals of its function. A dispatcher among
+    # them, as that of a part or of a function that calls itself, would never be freed.
+    finalize(source, names.clear).atexit = False
     for tree in trees[:-1]:
-        part = _function(tree, names, f"<dparray region {digest}>")
-        names[tree.name] = numba.njit(**chosen)(part)
-    function = _function(trees[-1], names, f"<dparray region {digest}>")
+        names[tree.name] = numba.njit(**chosen)(_function(tree, names, file))
+    function = _function(trees[-1], names, file)
     dispatcher = numba.njit(**chosen)(function)
     # Numba cannot load a function that calls itself.
     if use_cache and not itself:
@@ -599,6 +615,7 @@ def _for_numba(
     if function is not None:
         callee = _callee(function, options, kinds)
         source.depends_on(callee.source.references)
+        source.callees.append(callee)
         return callee.dispatcher, callee.description
     if home == "dparray":
         value = getattr(np, getattr(value, "__name__", " "), value)

@@ -46,7 +46,7 @@ def prange(start: int, stop: int | None = None, step: int = 1) -> range:
     return range(start) if stop is None else range(start, stop, step)
 
 
-@dataclass
+@dataclass(eq=False)
 class Source:
     """A function's definition, with the line numbers of its file.
 
@@ -57,6 +57,8 @@ class Source:
         lines: the text of the definition, and the number of its first line.
         names: the values of the globals, captured variables and builtins that it refers to.
         references: the values that compiled code contains, and where they were read.
+        callees: the compiled functions that its compiled code calls.
+        generated: the names of the files of its compiled code.
     """
 
     function: FunctionType
@@ -66,6 +68,8 @@ class Source:
     first_line: int
     names: dict[str, Any] = field(default_factory=dict)
     references: list[Reference] = field(default_factory=list)
+    callees: list[Any] = field(default_factory=list)
+    generated: set[str] = field(default_factory=set)
 
     @property
     def defaults(self) -> list[Any]:
