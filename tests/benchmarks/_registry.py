@@ -116,7 +116,7 @@ def row(
 
 def finish(settings: Settings) -> None:
     """Wait for all work on the device's queue."""
-    queues.wait(settings.device.sycl_queue)
+    queues.wait(settings.device.queue)
 
 
 def complete(settings: Settings, function: Callable[[], Any]) -> Callable[[], None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._driver.host import modules
 from tests.support import force
 
 SIZES = [1, 31, 32, 33, 200]
@@ -234,3 +236,32 @@ def test_work_items_read_what_they_wrote_between_neighbors(size: int, device: st
     dp.call_kernel(reads_its_own, dp.Range(size), x, dp.asarray(y, device=device), out)
     np.testing.assert_array_equal(dp.asnumpy(out), np.where(y % 2 == 0, y, -5))
     np.testing.assert_array_equal(dp.asnumpy(x), np.stack([y, y + 1], axis=1).ravel())
+
+
+@dp.kernel
+def steps_until_large(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    value, count = x[i], 0
+    while count < 50 and value < dp.float32(4):
+        value = value * value + x[i]
+        count += 1
+    out[i] = count
+
+
+def test_items_that_leave_a_loop_at_different_times_are_one_vector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a = np.linspace(-2, 2, 1003).astype("float32")
+    x, out = dp.asarray(a, device="host:cpu"), dp.empty(1003, dtype="i8", device="host:cpu")
+    dp.call_kernel(steps_until_large, dp.Range(1003), x, out)
+    value, counts = a.copy(), np.zeros(1003, "i8")
+    for _ in range(50):
+        goes_on = value < 4
+        value = np.where(goes_on, value * value + a, value)
+        counts += goes_on
+    assert out.tolist() == counts.tolist()
+
+    texts: list[str] = []
+    monkeypatch.setattr(modules, "_inline_variants", lambda module: texts.append(str(module)))
+    modules.by_number[max(modules.by_number)]._compiled(1, None)
+    assert re.search(r"= fmul <16 x float>", texts[0])  # 8 with 64-bit counters as the limit

@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 
 from dparray._driver.host.analysis import Function
-from dparray._driver.host.plan import ids
+from dparray._driver.host.plan import NARROW_WIDTH, ids
 
 RUN, PACK = "dp_run", "dp_pack"
 #: The 64-bit words before the arguments in a launch's data: the sizes of the range, of a group, and
 #: the numbers of groups, three each; items of a unit, units of a row, bytes of local memory.
 WORDS = 12
 _GLOBAL, _LOCAL, _GROUPS, _ITEMS, _UNITS, LOCAL_BYTES = 0, 3, 6, 9, 10, 11
-MARKS = """
-!900000 = distinct !{}
-!900001 = !{!"llvm.loop.parallel_accesses", !900000}
-!900002 = !{!"llvm.loop.unroll.disable"}
+MARKS = f"""
+!900000 = distinct !{{}}
+!900001 = !{{!"llvm.loop.parallel_accesses", !900000}}
+!900002 = !{{!"llvm.loop.unroll.disable"}}
+!900003 = !{{!"llvm.loop.vectorize.width", i32 {NARROW_WIDTH}}}
 """
 ALIGNMENT = 64
 
@@ -45,16 +46,21 @@ class Frame:
         self.last = function.ndim - 1
         self.bound = _lifted_bound(function) if function.local is None else ""
 
-    def latch(self, condition: str, body: str, end: str, access: str) -> str:
+    def latch(
+        self, condition: str, body: str, end: str, access: str, is_narrow: bool = False
+    ) -> str:
         """Return the branch at the end of an innermost loop over work-items.
 
         Args:
             condition: whether it goes on.
             body, end: labels.
             access: the mark of its accesses, if they are unordered.
+            is_narrow: whether it is one vector; LLVM takes half of it for 64-bit values.
         """
         number = 900_010 + len(self.marks)
         marks = "!900001, !900002" if access else "!900002"
+        if is_narrow:
+            marks += ", !900003"
         self.marks.append(f"!{number} = distinct !{{!{number}, {marks}}}")
         return f"  br i1 {condition}, label %{body}, label %{end}, !llvm.loop !{number}"
 

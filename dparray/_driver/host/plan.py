@@ -17,6 +17,9 @@ from dparray._driver.host.reading import Block, Instruction, Unsupported, size_o
 
 #: Work-items of a block of a range without groups.
 WIDTH = 32
+#: Of a range whose loops some work-items leave earlier: each step computes all until the last has
+#: left, and their values fit into registers.
+NARROW_WIDTH = 16
 #: Elements of a private array that is cleared one by one.
 _MAX_CLEARED = 64
 _ALIGNMENT = re.compile(r", align (\d+)")
@@ -50,6 +53,7 @@ class Plan:
     Attributes:
         function: the function.
         count: work-items of a block, at most.
+        is_narrow: whether a block is one vector, since work-items leave loops at different times.
         slots: by name, the type of each value that crosses blocks, and whether it is uniform.
         allocas: private memory; the type of one is its ``kind``.
         interleaved: by name, the element types of private arrays that are stored by elements.
@@ -63,9 +67,14 @@ class Plan:
     def __init__(self, function: Function, allows_masks: bool = True) -> None:
         self.function = function
         self.is_range = function.local is None
-        self.count = math.prod(function.local) if function.local else WIDTH
         self.interleaved = function.interleaved  # Its accesses are changed only once.
         function.diverge()
+        self.masked: dict[str, str] = {}
+        self._together: list[str] = []
+        self.heads = self._heads(allows_masks)
+        self.is_narrow = self.is_range and len(self._together) < len(function.loops)
+        width = NARROW_WIDTH if self.is_narrow else WIDTH
+        self.count = math.prod(function.local) if function.local else width
         every = [one for block in function.blocks for one in block.body]
         self.allocas = {one.name: one for one in every if one.name and one.opcode == "alloca"}
         for one in self.allocas.values():
@@ -78,9 +87,6 @@ class Plan:
                 one.kind = f"[{-(-size_of(one.kind) // unit) * unit} x i8]"
         self.cheap, self._bases = function.cheap_values()
         self.slots = self._slots()
-        self.masked: dict[str, str] = {}
-        self._together: list[str] = []
-        self.heads = self._heads(allows_masks)
         self.choices = self._cut_choices()
         self.written: dict[str, set[str]] = {}
         self.live: dict[str, set[str]] = {}

@@ -209,7 +209,7 @@ class Program(Frame):
                 f"e{k}.{depth}:",
                 f"  %n{k}.{depth} = add nuw nsw i64 %i{k}.{depth}, 1",
                 f"  {condition} = icmp ult i64 %n{k}.{depth}, {size}",
-                self.latch(condition, f"l{k}.{depth}", end, region.access)
+                self.latch(condition, f"l{k}.{depth}", end, region.access, plan.is_narrow)
                 if depth == innermost
                 else f"  br i1 {condition}, label %l{k}.{depth}, label %{end}",
             ]
