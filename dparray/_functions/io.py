@@ -136,14 +136,10 @@ def _read(file: Any, placement: Placement, task: str) -> ndarray:
 
 
 def _read_array(file: Any, placement: Placement, task: str) -> ndarray:
-    version = np.lib.format.read_magic(file)
-    reader = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version)
-    if reader is None:
-        raise ValueError(f"load: the .npy format version must be 1.0 or 2.0; got {version}")
-    shape, is_fortran, dtype = reader(file)
+    major, minor = np.lib.format.read_magic(file)
+    if (major, minor) not in ((1, 0), (2, 0)):
+        raise ValueError(f"load: the .npy format version must be 1.0 or 2.0; got {major}.{minor}")
+    shape, is_fortran, dtype = getattr(np.lib.format, f"read_array_header_{major}_0")(file)
     if dtype.hasobject:
         raise DTypeError("load: the file contains Python objects, but arrays hold numbers")
     if not dtype.isnative and dtype.newbyteorder("=") in _dtypes.SUPPORTED:
@@ -399,6 +395,14 @@ def load(
 # -- text and raw bytes ---------------------------------------------------------------------------
 
 
+def _chosen(device: Any, usm_type: Any, queue: Any, dtype: Any) -> tuple[Placement, np.dtype[Any]]:
+    """Return a placement and the dtype to read, by default the device's default float dtype."""
+    placement = chosen_placement(device, usm_type, queue)
+    if dtype is None:
+        return placement, _dtypes.default_float(traits_of(placement.queue))
+    return placement, _dtypes.as_dtype(dtype)
+
+
 def loadtxt(
     fname: Any,
     dtype: DTypeLike | None = None,
@@ -435,11 +439,10 @@ def loadtxt(
         array([[1., 2.],
                [3., 4.]])
     """
-    placement = chosen_placement(device, usm_type, sycl_queue)
-    real = _dtypes.default_float(traits_of(placement.queue))
+    placement, wanted = _chosen(device, usm_type, sycl_queue, dtype)
     values = np.loadtxt(  # type: ignore[call-overload]
         fname,
-        real if dtype is None else _dtypes.as_dtype(dtype),
+        wanted,
         comments,
         delimiter,
         converters,
@@ -481,17 +484,15 @@ def genfromtxt(
         array([[ 1.,  2.],
                [ 3., nan]])
     """
-    placement = chosen_placement(device, usm_type, sycl_queue)
-    real = _dtypes.default_float(traits_of(placement.queue))
-    wanted = real if dtype is float else None if dtype is None else _dtypes.as_dtype(dtype)
-    values = np.genfromtxt(fname, wanted, **options)
+    placement, wanted = _chosen(device, usm_type, sycl_queue, None if dtype is float else dtype)
+    values = np.genfromtxt(fname, None if dtype is None else wanted, **options)
     if values.dtype.names is not None:
         raise DTypeError(
             f"genfromtxt: the columns have the dtype {values.dtype}, but arrays have no fields; "
             "give dtype=float and no names=, or read columns of one dtype with usecols="
         )
     if dtype is None and values.dtype.kind == "f":
-        values = values.astype(real, copy=False)
+        values = values.astype(wanted, copy=False)
     return from_host(values, *placement)
 
 
@@ -568,9 +569,7 @@ def fromfile(
         ...     dp.fromfile(file.name, "int16").asnumpy()
         array([1, 2], dtype=int16)
     """
-    placement = chosen_placement(device, usm_type, sycl_queue)
-    real = _dtypes.default_float(traits_of(placement.queue))
-    wanted = real if dtype is None else _dtypes.as_dtype(dtype)
+    placement, wanted = _chosen(device, usm_type, sycl_queue, dtype)
     if offset and not sep and isinstance(file, str | os.PathLike):
         nbytes = os.path.getsize(file)
         if not 0 <= offset <= nbytes:
@@ -608,9 +607,7 @@ def fromstring(
     """
     if not sep:
         raise ArgumentError("fromstring: sep must not be empty; for bytes use dp.frombuffer")
-    placement = chosen_placement(device, usm_type, sycl_queue)
-    real = _dtypes.default_float(traits_of(placement.queue))
-    wanted = real if dtype is None else _dtypes.as_dtype(dtype)
+    placement, wanted = _chosen(device, usm_type, sycl_queue, dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:
@@ -694,8 +691,7 @@ def array_repr(
         >>> dp.array_repr(dp.asarray([1.25]), precision=1).startswith("array([1.2]")
         True
     """
-    width = np.get_printoptions()["linewidth"] if max_line_width is None else max_line_width
-    chosen: dict[str, Any] = {"linewidth": width, "precision": precision}
-    chosen["suppress"] = suppress_small
+    chosen: dict[str, Any] = {"precision": precision, "suppress": suppress_small}
+    chosen["linewidth"] = max_line_width
     with np.printoptions(**{key: value for key, value in chosen.items() if value is not None}):
         return repr(x)

@@ -58,8 +58,8 @@ _REDUCTIONS: dict[str, Callable[..., ndarray]] = {
     "logaddexp": logsumexp,
 }
 _SCANS: dict[str, Callable[..., ndarray]] = {
-    "add": lambda x, axis, dtype, out: cumsum(x, axis, dtype, out),
-    "multiply": lambda x, axis, dtype, out: cumprod(x, axis, dtype, out),
+    "add": cumsum,
+    "multiply": cumprod,
     "logaddexp": lambda x, axis, dtype, out: cumulative_logsumexp(
         x, axis=axis, dtype=dtype, out=out
     ),
@@ -351,34 +351,20 @@ def _at(
     targets = reshape(positions, x.shape)[indices]
     amounts = empty_on(placement_of(x), targets.shape, signature[1])
     assign(amounts, values, function)
-    if name in _AT_ONCE:
-        combine = getattr(elementwise, _AT_ONCE[name])
-    elif name in _ASSOCIATIVE:
-        combine = call
-    else:
-        _write_one_by_one(call, x, targets, amounts, function)
-        return
-    order = argsort(ravel(targets))
-    targets, amounts = ravel(targets)[order], ravel(amounts)[order]
-    _combine_runs(combine, targets, amounts)
-    flat = reshape(x, (x.size,))
-    if targets.size:
+    flat, targets, amounts = reshape(x, (x.size,)), ravel(targets), ravel(amounts)
+    if name not in _AT_ONCE and name not in _ASSOCIATIVE:  # the order and the pairs must be kept
+        for at, target in enumerate(targets.asnumpy().tolist()):
+            flat[target] = call(flat[target], amounts[at])
+    elif targets.size:
+        order = argsort(targets)
+        targets, amounts = targets[order], amounts[order]
+        combine = getattr(elementwise, _AT_ONCE[name]) if name in _AT_ONCE else call
+        _combine_runs(combine, targets, amounts)
         is_last = empty_on(placement_of(x), targets.shape, _dtypes.bool)
         is_last[-1:] = True
         is_last[:-1] = targets[1:] != targets[:-1]
         chosen = targets[is_last]
         flat[chosen] = call(flat[chosen], amounts[is_last])
-        if flat.block is not x.block:
-            assign(x, reshape(flat, x.shape), function)
-
-
-def _write_one_by_one(
-    call: Callable[..., ndarray], x: ndarray, targets: ndarray, amounts: ndarray, function: str
-) -> None:
-    """Compute ``at`` element by element, where the order and the pairs must be kept."""
-    flat, amounts = reshape(x, (x.size,)), ravel(amounts)
-    for at, target in enumerate(targets.asnumpy().reshape(-1).tolist()):
-        flat[target] = call(flat[target], amounts[at])
     if flat.block is not x.block:
         assign(x, reshape(flat, x.shape), function)
 
