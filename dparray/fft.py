@@ -16,7 +16,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import from_host
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array
 from dparray._array.assignment import write_out
 from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
@@ -27,7 +27,6 @@ from dparray._functions.joining import concat
 from dparray._functions.public import public
 from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
-from dparray._graph.ops import OPS
 from dparray._imports import refuse_calls
 from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
 
@@ -349,7 +348,7 @@ def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarra
     chosen = _dtypes.default_float(traits) if dtype is None else _dtypes.as_dtype(dtype)
     if chosen.kind != "f":
         raise DTypeError(f"{name}: dtype must be a real float dtype, not {chosen}")
-    return astype_array(apply(OPS["multiply"], numbers, float(1.0 / (n * d))), chosen, copy=False)
+    return astype_array(numbers * float(1.0 / (n * d)), chosen, copy=False)
 
 
 @public()

@@ -622,8 +622,8 @@ def multigammaln(a: Any, d: int) -> ndarray:
     constant = d * (d - 1) / 4 * float(np.log(np.pi))
     total = _FUNCTIONS["gammaln"](a)
     for k in range(1, d):
-        total = apply(OPS["add"], total, _FUNCTIONS["gammaln"](apply(OPS["subtract"], a, k / 2)))
-    return apply(OPS["add"], total, constant)
+        total = total + _FUNCTIONS["gammaln"](apply(OPS["subtract"], a, k / 2))
+    return total + constant
 
 
 def factorial(n: Any) -> ndarray:
@@ -637,7 +637,7 @@ def factorial(n: Any) -> ndarray:
         [  1. 120.   0.]
     """
     n = check_array("special.factorial", "n", n)
-    return where(apply(OPS["less"], n, 0), 0, _FUNCTIONS["gamma"](apply(OPS["add"], n, 1)))
+    return where(n < 0, 0, _FUNCTIONS["gamma"](n + 1))
 
 
 def comb(n: Any, k: Any) -> ndarray:
@@ -652,11 +652,7 @@ def comb(n: Any, k: Any) -> ndarray:
         [5. 0.]
     """
     n, k = check_arrays("special.comb", ("n", n), ("k", k))
-    is_one = apply(
-        OPS["logical_and"],
-        apply(OPS["greater_equal"], k, 0),
-        apply(OPS["less_equal"], k, n),
-    )
+    is_one = apply(OPS["logical_and"], k >= 0, k <= n)
     return where(is_one, _FUNCTIONS["binom"](n, k), 0)
 
 
@@ -668,7 +664,7 @@ def perm(n: Any, k: Any) -> ndarray:
         >>> print(dp.special.perm(dp.asarray([5, 3]), 2))
         [20.  6.]
     """
-    return apply(OPS["multiply"], comb(n, k), factorial(k))
+    return comb(n, k) * factorial(k)
 
 
 def logsumexp(
@@ -697,13 +693,13 @@ def logsumexp(
     a = _as_float("logsumexp", a)
     kept = _max(a, axis=axis, keepdims=True)
     kept = where(apply(OPS["isfinite"], kept), kept, 0)
-    terms = apply(OPS["exp"], apply(OPS["subtract"], a, kept))
+    terms = apply(OPS["exp"], a - kept)
     if b is not None:
         terms = apply(OPS["multiply"], terms, b)
     total = _sum(terms, axis=axis, keepdims=True)
     sign = apply(OPS["sign"], total)
     size = apply(OPS["abs"], total) if return_sign else total
-    found = apply(OPS["add"], apply(OPS["log"], size), kept)
+    found = apply(OPS["log"], size) + kept
     if not keepdims:
         found, sign = (_sum(value, axis=axis) for value in (found, sign))  # with one element each
     return (found, sign) if return_sign else found
@@ -717,8 +713,8 @@ def softmax(x: Any, axis: Any = None) -> ndarray:
         [0. 0. 1.]
     """
     x = _as_float("softmax", x)
-    terms = apply(OPS["exp"], apply(OPS["subtract"], x, _max(x, axis=axis, keepdims=True)))
-    return apply(OPS["divide"], terms, _sum(terms, axis=axis, keepdims=True))
+    terms = apply(OPS["exp"], x - _max(x, axis=axis, keepdims=True))
+    return terms / _sum(terms, axis=axis, keepdims=True)
 
 
 def log_softmax(x: Any, axis: Any = None) -> ndarray:
@@ -731,9 +727,9 @@ def log_softmax(x: Any, axis: Any = None) -> ndarray:
     x = _as_float("log_softmax", x)
     largest = _max(x, axis=axis, keepdims=True)
     largest = where(apply(OPS["isfinite"], largest), largest, 0)
-    less = apply(OPS["subtract"], x, largest)
+    less = x - largest
     total = _sum(apply(OPS["exp"], less), axis=axis, keepdims=True)
-    return apply(OPS["subtract"], less, apply(OPS["log"], total))
+    return less - apply(OPS["log"], total)
 
 
 def _as_float(name: str, x: Any) -> ndarray:

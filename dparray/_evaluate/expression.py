@@ -16,8 +16,8 @@ class Target(NamedTuple):
     """Memory that an expression is written to.
 
     Attributes:
-        dtype, shape, strides, usm_type: of the memory; the shape is the expression's.
-        overlapped: the numbers of the arrays that lie exactly there.
+        dtype, shape, strides, usm_type: those of the memory; the shape is the expression's.
+        overlapped: the numbers of the arrays that are stored exactly there.
     """
 
     dtype: np.dtype[Any]
@@ -31,10 +31,10 @@ class PlanTraits(NamedTuple):
     """The traits of a queue and its memory that decide how expressions are computed there.
 
     Attributes:
-        machine, tuning: of the device.
+        machine, tuning: the facts and the tuning of the device.
         host_memory: the kinds of USM memory in which the calling thread computes few elements.
-        fp_contract: whether products and sums may be rounded once.
-        target: what kernels are compiled for.
+        fp_contract: whether a product and a sum may be rounded together.
+        target: the target of kernels.
         has_steps: whether the device's library has kernels for single operations, which compute
             until a kernel is compiled.
     """
@@ -51,12 +51,12 @@ class Expression(NamedTuple):
     """Values that are computed together: pending nodes of one shape and placement.
 
     Attributes:
-        order: the pending nodes, operands before users; then those that may be computed beside
-            them, in the same pass over memory.
-        roots: the numbers in ``order`` of what is asked for.
-        held: those of inner nodes that are stored where that is a part of the same work.
-        siblings: how many at the end of ``order`` may be computed beside the others.
-        value: what is written to the target, if that is no pending node.
+        order: the pending nodes, operands before users; then the sibling nodes, which may be
+            computed in the same pass over memory.
+        roots: the numbers in ``order`` of the requested nodes.
+        held: the numbers of inner nodes that are stored if the same work computes them.
+        siblings: the number of sibling nodes at the end of ``order``.
+        value: the value to write to the target, unless it is a pending node.
     """
 
     order: Sequence[Node]

@@ -167,7 +167,7 @@ def _operation(
 def _converted(library: Library, layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
     """Return the library's array of an array, or of a copy in another dtype.
 
-    Of bfloat16 it has the bits, which are copied but not converted.
+    For bfloat16 it is an array of the bits, which are copied but not converted.
     """
     if layout.dtype != dtype:
         copy = blocks.allocate(layout.block.queue, usm_type, layout.shape, dtype)

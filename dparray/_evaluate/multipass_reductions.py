@@ -20,11 +20,11 @@ class Pass(NamedTuple):
     """One of the kernels that compute values with reductions.
 
     Attributes:
-        program: what is launched.
+        program: the kernel.
         order: the nodes in it, operands before users.
         stored: the outputs that it stores.
-        left: those that another kernel makes of the accumulators that this one leaves.
-        shape, strides: of these accumulators; the strides in elements.
+        left: the outputs that another kernel computes from the accumulators.
+        shape, strides: those of the accumulators; strides in elements.
     """
 
     program: ReductionProgram
@@ -130,7 +130,7 @@ def _partial_layout(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return shape and strides, in elements, of the accumulators that a kernel leaves for a domain.
 
-    The first of the reduced axes holds those of one output, the others have extent 1.
+    The first reduced axis has the accumulators of one output, the others have length 1.
     """
     shape = list(walked.row)
     strides = [0] * len(shape)

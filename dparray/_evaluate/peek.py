@@ -17,8 +17,8 @@ Slices = tuple[slice, ...]
 def read(node: Node, index: Slices) -> np.ndarray:
     """Return the elements of a value at ``index`` on the host; waits for the work before them.
 
-    A pending elementwise value stays pending: its expression is computed at these elements only,
-    from its operands seen likewise. Parts that are not elementwise, such as a sum, are computed.
+    A pending element-wise value stays pending: its expression is computed at these elements only,
+    from those of its operands. Parts that are not element-wise, such as a sum, are computed.
 
     Args:
         node: any value.

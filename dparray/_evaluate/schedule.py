@@ -101,10 +101,10 @@ def schedule(
     """Return the plan that computes an expression.
 
     Args:
-        expression: what is computed.
-        canonical: its canonical form.
-        traits: those of the queue.
-        target: what the last root, or the value, is written to.
+        expression: the expression.
+        canonical: its signature.
+        traits: the traits of the queue.
+        target: the memory for the last root, or for the value of the expression.
     """
     return _Scheduler(expression, canonical, traits, target).plan()
 
@@ -535,7 +535,7 @@ class _Scheduler:
     def _beside_work(self, roots: Sequence[Node], stored: tuple[Any, Layout]) -> FusedStep | None:
         """Return the kernel for a value whose memory the host would have to wait for, if any.
 
-        The host computes it where the memory is free; else it would stop until that is.
+        The host computes the value only if no work uses the memory.
         """
         order = pending_order(roots)
         if self.held or not limits.chooses() or not all(type(node.op) is Op for node in order):
@@ -685,7 +685,7 @@ class _Scheduler:
     def _is_for_host(self, size: int, usm_type: str, roots: Sequence[Node]) -> bool:
         """Return whether the calling thread computes pending nodes, of ``size`` elements each.
 
-        It does where it is faster than a kernel that there is, and so while there is none.
+        It does if it is faster than the kernel, or while there is no kernel.
         """
         if usm_type not in self.traits.host_memory or not limits.host_elements:
             return False

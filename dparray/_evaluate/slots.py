@@ -12,8 +12,8 @@ class SlotBlock:
 
     Attributes:
         slot: the slot's number.
-        memory: itself, or ``None`` where the elements are positions, which are in no memory.
-        is_overwritten: the leaf lies where the expression is written to.
+        memory: the placeholder itself, or ``None`` for positions, which have no memory.
+        is_overwritten: whether the expression is written to the same memory.
     """
 
     __slots__ = ("is_overwritten", "memory", "readers", "slot")

@@ -28,12 +28,12 @@ from dparray.memory.blocks import SHARED, allocate
 def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
     """Write a value into an existing layout of the same shape, converted to its dtype.
 
-    Whatever is pending and reads the memory is computed first, so that it sees the old values.
+    Pending readers of the memory are computed first, so that they see the old values.
 
     Args:
-        value: what to write.
-        target: where.
-        is_owned: no other than the caller refers to ``value``.
+        value: the value to write.
+        target: the layout to write to.
+        is_owned: whether only the caller refers to ``value``.
     """
     if 0 in target.shape:  # Nothing is written, so the value and the readers stay pending.
         return

@@ -154,16 +154,12 @@ def _flattened(positions: Sequence[ndarray], extents: Sequence[int]) -> ndarray:
         at = _signed(each)
         if at.dtype != np.int64:
             at = astype_array(at, _dtypes.int64)
-        at = choose_elements(
-            "x[index]", apply(OPS["less"], at, 0), apply(OPS["add"], at, extent), at
-        )
-        outside = apply(
-            OPS["logical_or"], apply(OPS["less"], at, 0), apply(OPS["greater_equal"], at, extent)
-        )
+        at = choose_elements("x[index]", at < 0, at + extent, at)
+        outside = apply(OPS["logical_or"], at < 0, at >= extent)
         if flat is None or is_outside is None:
             flat, is_outside = at, outside
         else:
-            flat = apply(OPS["add"], apply(OPS["multiply"], flat, extent), at)
+            flat = flat * extent + at
             is_outside = apply(OPS["logical_or"], is_outside, outside)
     assert flat is not None
     assert is_outside is not None

@@ -158,7 +158,7 @@ def _svd_of_hermitian(x: ndarray, compute_uv: bool) -> Any:
     largest_first = argsort(sizes)[..., ::-1]
     u = take_along_axis(vectors, expand_dims(largest_first, -2), -1)
     signs = take_along_axis(apply(OPS["sign"], values), largest_first, -1)
-    turned = apply(OPS["multiply"], u, expand_dims(signs, -2))
+    turned = u * expand_dims(signs, -2)
     s = take_along_axis(sizes, largest_first, -1)
     return SVDResult(u, s, matrix_transpose(conjugate(turned)))
 

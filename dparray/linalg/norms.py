@@ -98,9 +98,9 @@ def cond(x: Any, p: Any = None) -> ndarray:
     if p in (None, 2, -2):
         s = svdvals(x)
         high, low = (0, -1) if p != -2 else (-1, 0)
-        found = apply(OPS["divide"], s[..., high], s[..., low])
+        found = s[..., high] / s[..., low]
     else:
-        found = apply(OPS["multiply"], matrix_norm(x, ord=p), _norm_of_inverse(x, p))
+        found = matrix_norm(x, ord=p) * _norm_of_inverse(x, p)
     if x.dtype.kind not in "fc":
         is_singular = apply(OPS["isnan"], found)
     else:
@@ -118,9 +118,7 @@ def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
             return matrix_norm(inv(x), ord=p)
         except LinAlgError:
             norm_of_x = matrix_norm(x, ord=p)
-            return apply(
-                OPS["multiply"], apply(OPS["add"], apply(OPS["abs"], norm_of_x), 1), math.inf
-            )
+            return (apply(OPS["abs"], norm_of_x) + 1) * math.inf
     if not x.shape[0]:
         return matrix_norm(x, ord=p)
     return stack([_norm_of_inverse(x[at], p) for at in range(x.shape[0])])

@@ -184,10 +184,8 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     largest = reductions.max(s, -1, keepdims=True)
     kept = apply(OPS["greater"], s, apply(OPS["multiply"], largest, tolerance))
     from_zero = apply(OPS["logical_not"], kept)
-    inverted = apply(
-        OPS["multiply"], apply(OPS["reciprocal"], apply(OPS["add"], s, from_zero)), kept
-    )
-    scaled = apply(OPS["multiply"], matrix_transpose(conjugate(vh)), expand_dims(inverted, -2))
+    inverted = apply(OPS["reciprocal"], s + from_zero) * kept
+    scaled = matrix_transpose(conjugate(vh)) * expand_dims(inverted, -2)
     return matmul(scaled, matrix_transpose(conjugate(u)))
 
 

@@ -79,10 +79,9 @@ class Generator(Sampling):
     ) -> ndarray:
         """Draw numbers from ``low`` to ``high``, which may be arrays on the generator's queue."""
         (low, high), shape = self._arguments("uniform", size, low=low, high=high)
-        width = apply(OPS["subtract"], high, low) if isinstance(high, ndarray) else high - low
+        width = high - low
         check_bounds("uniform", **{"high - low": (width, *self._WIDTHS)})
-        scaled = apply(OPS["multiply"], self.random(shape, dtype), width)
-        return apply(OPS["add"], scaled, low)
+        return self.random(shape, dtype) * width + low
 
     def standard_normal(
         self, size: Size = None, dtype: Any = None, out: ndarray | None = None
@@ -97,7 +96,7 @@ class Generator(Sampling):
         (loc, scale), shape = self._arguments("normal", size, loc=loc, scale=scale)
         check_bounds("normal", scale=(scale, 0, math.inf))
         numbers = self.standard_normal(shape, dtype)
-        return apply(OPS["add"], apply(OPS["multiply"], numbers, scale), loc)
+        return numbers * scale + loc
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> ndarray:
         """Draw from a log-normal distribution: the logarithms are normally distributed."""
@@ -113,13 +112,13 @@ class Generator(Sampling):
     ) -> ndarray:
         """Draw from the exponential distribution with mean 1; the method is always ``"inv"``."""
         numbers = self._into("standard_exponential", philox_uniform, size, dtype, out)
-        return apply(OPS["negative"], apply(OPS["log1p"], apply(OPS["negative"], numbers)), out=out)
+        return apply(OPS["negative"], apply(OPS["log1p"], -numbers), out=out)
 
     def exponential(self, scale: Any = 1.0, size: Size = None, *, dtype: Any = None) -> ndarray:
         """Draw numbers from an exponential distribution with mean ``scale``."""
         (scale,), shape = self._arguments("exponential", size, scale=scale)
         check_bounds("exponential", scale=(scale, 0, math.inf))
-        return apply(OPS["multiply"], self.standard_exponential(shape, dtype), scale)
+        return self.standard_exponential(shape, dtype) * scale
 
     # -- distributions by inverting their cumulative distribution function ------------------------
 
@@ -156,7 +155,7 @@ class Generator(Sampling):
         """Draw numbers from a Pareto II (Lomax) distribution of shape ``a``."""
         (a,), shape = self._arguments("pareto", size, a=a)
         check_bounds("pareto", a=(a, 0, math.inf, True))
-        return apply(OPS["expm1"], apply(OPS["divide"], self.standard_exponential(shape), a))
+        return apply(OPS["expm1"], self.standard_exponential(shape) / a)
 
     def power(self, a: Any, size: Size = None) -> ndarray:
         """Draw numbers x in [0, 1] with a density proportional to ``x**(a - 1)``."""
@@ -180,9 +179,7 @@ class Generator(Sampling):
         (left, mode, right), shape = self._arguments(
             "triangular", size, left=left, mode=mode, right=right
         )
-        width = apply(OPS["subtract"], right, left)
-        rise = apply(OPS["subtract"], mode, left)
-        fall = apply(OPS["subtract"], right, mode)
+        width, rise, fall = right - left, mode - left, right - mode
         check_bounds("triangular", **{"mode - left": (rise, 0, math.inf)})
         check_bounds("triangular", **{"right - mode": (fall, 0, math.inf)})
         check_bounds("triangular", **{"right - left": (width, 0, math.inf, True)})
@@ -195,7 +192,7 @@ class Generator(Sampling):
         """Draw the number of trials up to the first success, which has probability ``p``."""
         (p,), shape = self._arguments("geometric", size, p=p)
         check_bounds("geometric", p=(p, 0, 1, True))
-        trials = apply(OPS["divide"], -self.standard_exponential(shape), _log1p(-p))
+        trials = -self.standard_exponential(shape) / _log1p(-p)
         whole = apply(OPS["minimum"], apply(OPS["ceil"], trials), 2.0**62)
         return astype_array(apply(OPS["maximum"], whole, 1.0), _dtypes.int64)
 
@@ -207,8 +204,8 @@ class Generator(Sampling):
         (df,), shape = self._arguments("standard_t", size, df=df)
         check_bounds("standard_t", df=(df, 0, math.inf, True))
         first, second = self._uniforms(shape, 2)
-        exponent = apply(OPS["divide"], apply(OPS["log1p"], -first) * -2.0, df)
-        radius = apply(OPS["sqrt"], apply(OPS["multiply"], apply(OPS["expm1"], exponent), df))
+        exponent = apply(OPS["log1p"], -first) * -2.0 / df
+        radius = apply(OPS["sqrt"], apply(OPS["expm1"], exponent) * df)
         return radius * apply(OPS["cos"], second * (2 * math.pi))
 
     def wald(self, mean: Any, scale: Any, size: Size = None) -> ndarray:
@@ -310,7 +307,7 @@ class Generator(Sampling):
     ) -> ndarray:
         """Draw central chi-square numbers after adding Poisson-distributed degrees of freedom."""
         raised = self._variates(make_poisson_kernel, shape, [nonc * 0.5], first=first, step=step)
-        degrees = apply(OPS["add"], apply(OPS["multiply"], raised, 2.0), df)
+        degrees = raised * 2.0 + df
         return 2.0 * apply(OPS["exp"], self._log_gamma(shape, degrees * 0.5, first + 1, step))
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> ndarray:
@@ -334,7 +331,7 @@ class Generator(Sampling):
         (mu, kappa), shape = self._arguments("vonmises", size, mu=mu, kappa=kappa)
         check_bounds("vonmises", kappa=(kappa, 0, math.inf))
         angle = self._variates(make_vonmises_kernel, shape, [kappa], is_integer=False) + mu
-        return apply(OPS["remainder"], angle + math.pi, 2 * math.pi) - math.pi
+        return (angle + math.pi) % (2 * math.pi) - math.pi
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> ndarray:
         """Draw the number of rare events in an interval that has ``lam`` of them on average."""
@@ -363,7 +360,7 @@ class Generator(Sampling):
         )
         most = 10**9
         check_bounds("hypergeometric", ngood=(ngood, 0, most), nbad=(nbad, 0, most))
-        rest = apply(OPS["subtract"], apply(OPS["add"], ngood, nbad), nsample)
+        rest = ngood + nbad - nsample
         check_bounds(
             "hypergeometric",
             **{"nsample": (nsample, 0, 2 * most), "ngood + nbad - nsample": (rest, 0, 2 * most)},
@@ -418,7 +415,7 @@ class Generator(Sampling):
                 make_binomial_kernel, shape, [left, chance], first=first + outcome, step=count
             )
             result[..., outcome] = taken
-            left = apply(OPS["subtract"], left, taken)
+            left = left - taken
             rest -= float(values[outcome])
         result[..., count - 1] = left
         return result
@@ -446,7 +443,7 @@ class Generator(Sampling):
                 make_hypergeometric_kernel, shape, parameters, first=first + color, step=count
             )
             result[..., color] = taken
-            left = apply(OPS["subtract"], left, taken)
+            left = left - taken
         result[..., count - 1] = left
         return result
 
@@ -582,14 +579,14 @@ class Generator(Sampling):
             return argsort(self._integers64(population))[:count]
         if replace:
             heights = cumsum(p)
-            levels = apply(OPS["multiply"], self.random(count), heights[-1])
+            levels = self.random(count) * heights[-1]
             found = searchsorted(heights, levels, side="right")
             return apply(OPS["minimum"], found, population - 1)
         # # The indices of the largest values of log(p) + Gumbel noise are a sample without
         # replacement.
         noise = apply(OPS["log"], self.exponential(size=population))
-        keys = apply(OPS["subtract"], noise, apply(OPS["log"], p))
-        return argsort(where(apply(OPS["greater"], p, 0), keys, math.inf))[:count]
+        keys = noise - apply(OPS["log"], p)
+        return argsort(where(p > 0, keys, math.inf))[:count]
 
 
 def _whole(value: Any) -> Any:
@@ -609,7 +606,7 @@ def _power_of(numbers: ndarray, a: Any) -> ndarray:
     """Return ``numbers ** (1 / a)``, and 0 where ``a`` is 0."""
     exponent = 1.0 / a if isinstance(a, ndarray) else (1.0 / a if a else math.inf)
     if isinstance(exponent, float) and exponent == math.inf:
-        return apply(OPS["multiply"], numbers, 0.0)
+        return numbers * 0.0
     return apply(OPS["pow"], numbers, exponent)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import from_host
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array
 from dparray._array.assignment import assign
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
@@ -19,7 +19,6 @@ from dparray._array.operands import check_array, check_out
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import reshape
 from dparray._functions.sorting import argsort
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError
 from dparray.random.streams import (
@@ -82,23 +81,23 @@ class Sampling(Streams):
         if small is not None:
             return small
         if count < 1 << 64:
-            words = apply(OPS["remainder"], words, count)
+            words = words % count
         # # Addition wraps around in 64 bits, so negative first values are correct too.
         offset = from_host(np.asarray(first % (1 << 64), np.uint64), self._queue, self._usm_type)
-        return reshape(astype_array(apply(OPS["add"], words, offset), chosen), shape)
+        return reshape(astype_array(words + offset, chosen), shape)
 
     def _integers_between(
         self, low: Any, high: Any, size: Size, dtype: np.dtype[Any], endpoint: bool
     ) -> ndarray:
         """Draw integers between bounds, at least one of which is an array."""
         (low, high), shape = self._arguments("integers", size, low=low, high=high)
-        count = apply(OPS["subtract"], high, low) + int(endpoint)
+        count = high - low + int(endpoint)
         if count.dtype.kind not in "iu":
             raise DTypeError("integers: low and high must be integers")
         check_bounds("integers", **{"high - low": (count, 1, 2.0**63)})
         words = reshape(self._integers64(math.prod(shape)), shape)
-        rest = apply(OPS["remainder"], words, astype_array(count, _dtypes.uint64))
-        return astype_array(apply(OPS["add"], astype_array(rest, _dtypes.int64), low), dtype)
+        rest = words % astype_array(count, _dtypes.uint64)
+        return astype_array(astype_array(rest, _dtypes.int64) + low, dtype)
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """Return 0 to ``x`` - 1, or a copy of an array, in random order along an axis."""

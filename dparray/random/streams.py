@@ -226,7 +226,7 @@ class Streams:
         return result if out is None else out
 
     def _scaled(self, standard: ndarray, scale: Any, loc: Any = 0) -> ndarray:
-        return apply(OPS["add"], apply(OPS["multiply"], standard, scale), loc)
+        return standard * scale + loc
 
     def _inside(self, shape: tuple[int, ...]) -> ndarray:
         """Draw uniform numbers that exclude 0, so that their logarithms are finite."""
