@@ -80,6 +80,10 @@ _ON_ARRAYS = (
     "works on whole arrays and is not available in a kernel, which works on elements: write a "
     "loop, use the math module, or call dparray's function on the host"
 )
+_NOT_AN_ELEMENT = (
+    "a whole array or a row of one, and a kernel computes with elements: write an index for each "
+    "dimension, as in x[i] or x[i, j]"
+)
 _BY_POSITION = (
     "is defined inside a function, where arguments are passed by position: define it outside, as a "
     "dp.device_func"
@@ -293,13 +297,15 @@ def describe_failure(
         if blamed is not None:
             shown = f"  {file}:{blamed}\n"
             excerpt = quote(source, blamed, None, None) if source else shown
-    undefined = re.search(r"NameError: name '(\w+)' is not defined", text)
-    if undefined and source:
+    named = re.search(r"NameError: name '(\w+)' is not defined|^(LocalArray): work-items", text)
+    if named and source:
+        name = named[1] or named[2]
         for node in ast.walk(source.tree):
-            if isinstance(node, ast.Name) and node.id == undefined[1]:
+            if name in (getattr(node, "id", ""), getattr(node, "attr", "")):
                 start = node.col_offset + source.indent
+                end = node.end_col_offset + source.indent
                 line = node.lineno + source.first - 1
-                excerpt = quote(source, line, start, start + len(node.id))
+                excerpt = quote(source, line, start, end)
                 break
     return head + excerpt + _shortened(text) + "\nThe compiler's full text is in .details"
 
@@ -328,6 +334,10 @@ def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
 # Compiler texts, and their meaning for the author of the kernel; the first match counts.
 _TELLING = (
     (
+        r"Int value is too large: (-?[\d*<]+)",
+        "the integer {0} does not fit into 64 bits: write a floating-point number, as in 1e20",
+    ),
+    (
         r"Cannot modify readonly array",
         "the array that is written here is read-only: it repeats elements (dp.broadcast_to), or "
         "its owner forbids writes. Launch the kernel on a copy, dp.asarray(x, copy=True)",
@@ -346,6 +356,10 @@ _TELLING = (
         "an NdItem has get_global_id and get_local_id; get_id belongs to the Item of a Range",
     ),
     (r"AtomicRef(?:\.\w+)?(?:: | works ).+", "{all}"),
+    (
+        r">>> AtomicRef\(\w+\[[^\]\n]*\]\)",
+        "AtomicRef requires the index of an element: dp.AtomicRef(x, index=i)",
+    ),
     (r"\b(?:[a-z_]+_group|(?:[a-z]+_)?group_[a-z_]+): .+", "{all}"),
     (r"a sub-group has one dimension: .+", "{all}"),
     (r"(?:Local|Private)Array: it has .+", "{all}"),
@@ -482,6 +496,10 @@ _TELLING = (
         "an array without dimensions has one element, x[()]",
     ),
     (
+        r"setitem\(\w+\[\d-D[^\n]*\], [^\n]*, (\w+\[\d-D[^\]\n]*\])\)",
+        f"what is assigned is {{0}}, {_NOT_AN_ELEMENT}",
+    ),
+    (
         r"(?:setitem|getitem)\((\w+\[(\d)-D.*?\]), UniTuple\(\w+ x (\d)\)",
         "too many indices for {0}: it takes {1}, and {2} are given: write one for each dimension",
     ),
@@ -519,6 +537,10 @@ _TELLING = (
         "numbers, device functions and modules: assign what it needs to a name of its own",
     ),
     (
+        r"Cannot unify (.+) and (.+) for '\$",
+        "a value would be {0} on one path and {1} on another; convert one of them",
+    ),
+    (
         r"Cannot unify (.+) and (.+) for '(\w+)[\w.$]*'",
         "'{2}' would be {0} on one path and {1} on another; convert one of them",
     ),
@@ -529,6 +551,10 @@ _TELLING = (
         "x[i], or make the mask by array code on the host",
     ),
     (
+        r"found for signature:\s+>>> (\w+)\([^\n]*?(\w+\[\d-D[^\]\n]*\])",
+        f"an operand of {{0}} is {{1}}, {_NOT_AN_ELEMENT}",
+    ),
+    (
         r"No implementation of function Function\((.+?)\) found for signature:\s+>>> (.+)",
         "{1} is not available in a kernel for these types",
     ),
@@ -536,6 +562,10 @@ _TELLING = (
     (
         r"ariable '(\w+)' (?:is not defined|referenced before assignment)",
         "'{0}' may be read before it is assigned: give it a value before the loop or condition",
+    ),
+    (
+        r"Use of unsupported opcode \(UNPACK_EX\)",
+        "a starred name takes a list, which is not available in a kernel: name each value",
     ),
     (
         r"Use of unsupported opcode \((\w+)\)",
@@ -633,6 +663,9 @@ def refusal(function: Callable[..., Any]) -> str | None:
             "write PYTEST_DONT_REWRITE into the docstring of the file, or define the kernel in a "
             "module that is not a test"
         )
+    for code in codes:
+        for number, line in _large_integers(code):
+            return f'Int value is too large: {number}\nFile "{code.co_filename}", line {line}'
     if "RAISE_VARARGS" in steps:
         return "raising an exception is not available in device code"
     if steps & _FORMATTING:
@@ -640,6 +673,26 @@ def refusal(function: Callable[..., Any]) -> str | None:
     if any(one in _reached(one) for one in reached):
         return "recursion is not available in device code: write a loop"
     return None
+
+
+def is_too_large(operator: str, left: Any, right: Any) -> bool:
+    """Return whether a power or shift of integer constants certainly exceeds 64 bits."""
+    if operator not in ("**", "<<") or type(left) is not int or type(right) is not int:
+        return False
+    if operator == "<<":
+        return left != 0 and right > 64
+    return abs(left) > 1 and (right > 64 or (right > 0 and not -(2**63) <= left**right < 2**64))
+
+
+def _large_integers(code: types.CodeType) -> Iterator[tuple[str, int]]:
+    """Yield the constants that Python leaves to the compiler, which would wrap them, with lines."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _INCIDENTAL]
+    for left, right, step in zip(steps, steps[1:], steps[2:], strict=False):
+        operator = {"BINARY_POWER": "**", "BINARY_LSHIFT": "<<"}.get(step.opname, step.argrepr)
+        are_constants = {left.opname, right.opname} <= {"LOAD_CONST", "LOAD_SMALL_INT"}
+        if are_constants and is_too_large(operator, left.argval, right.argval):
+            lines = [line for start, _, line in code.co_lines() if line and start <= left.offset]
+            yield f"{left.argval}{operator}{right.argval}", lines[-1]
 
 
 def _reached(function: Callable[..., Any]) -> dict[types.FunctionType, None]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dparray import config
+from dparray._compiler.diagnosis import is_too_large
 from dparray._jit.inference import (
     COMPARISONS,
     DEFAULT_DTYPES,
@@ -24,6 +25,7 @@ from dparray._jit.inference import (
     Inference,
     Known,
     Value,
+    constant,
     is_number,
     resolve,
 )
@@ -73,6 +75,10 @@ class Casts(ast.NodeTransformer):
                 return product_with(vector, values, at)
             if self._are_vectors(node.left, node.right):
                 return dot_of(*map(self.visit, sides))
+        symbol = {ast.Pow: "**", ast.LShift: "<<"}.get(type(node.op), "")
+        if symbol and is_too_large(symbol, constant(node.left), constant(node.right)):
+            # The compilers would wrap such a number around; they reject it as a constant.
+            return ast.copy_location(ast.Constant(eval(ast.unparse(node))), node)
         self.generic_visit(node)
         return self._converted(node, left, right)
 

@@ -27,6 +27,11 @@ _FIXES = (
     ("context manager", "use with around the call of the compiled function"),
     ("NumPy function", "call it before or after the loop over elements, in a function of its own"),
     ("readonly array", "pass a copy of the array: x.copy()"),
+    ("Illegal IR, del", "leave the del out: the memory is released when the function returns"),
+    ("scipy .*required", "run `pip install scipy`: native code calls its BLAS and LAPACK for "
+     "products and linear algebra of arrays"),
+    ("Int value is too large", "write a floating-point number, as in 1e20: integers have 64 bits"),
+    ("^float16$", "loop with dp.prange, or pass x.astype('float32')"),
 )  # fmt: skip
 _OTHER_FIX = (
     "write it with array operations or with numbers and arrays only; the full text of the compiler "
@@ -129,6 +134,8 @@ def meaning_of(text: str) -> tuple[str, str]:
 def _reasons(text: str) -> Iterator[str]:
     if "readonly array" in text and "setitem" in text:
         yield "a written array is read-only: indices share an element, or its owner forbids writes"
+    if text == "float16":
+        yield "loops other than prange take no float16 arrays"
     specific = re.search(r"(?:Typ(?:e|ing)|Unsupported|NotImplemented)Error: (?!Failed)(.+)", text)
     if specific:
         yield specific[1]

@@ -60,7 +60,7 @@ from dparray._jit.source import (
     used_names,
     users_function,
 )
-from dparray.exceptions import KernelCompileError, ShapeError
+from dparray.exceptions import KernelArgumentError, KernelCompileError, ShapeError
 
 _PRANGE = "__prange__"
 LINE = "__line__"
@@ -133,7 +133,11 @@ class Native:
             KernelCompileError: Numba does not compile it.
         """
         numba = importlib.import_module("numba")
-        self.compile_types(tuple(numba.typeof(argument) for argument in arguments))
+        try:
+            types = tuple(numba.typeof(argument) for argument in arguments)
+        except ValueError as error:
+            raise self.located(error) from None
+        self.compile_types(types)
 
     def compile_types(self, types: tuple[Any, ...]) -> None:
         """Compile for Numba types.
@@ -246,6 +250,11 @@ class Native:
         if isinstance(error, ValueError) and str(error).startswith(_ABOUT_SHAPES):
             problem = str(error).partition("\n")[0]
             error = ShapeError(f"{self.source.function.__name__}: {problem}")
+        if str(error).startswith(("Int value is too large", "int too big to convert")):
+            error = KernelArgumentError(
+                f"{self.source.function.__name__}: an argument is an integer that does not fit "
+                "into 64 bits; pass a floating-point number: float(n)"
+            )
         return error.with_traceback(trace)
 
 
@@ -410,7 +419,9 @@ def longest_that_broadcasts(tree: ast.FunctionDef, types: Inference) -> float:
         return sum(inner) if isinstance(node, ast.Subscript) else max(inner, default=0)
 
     assigned: list[Any] = [
-        each for each in ast.walk(tree) if {"target", "targets"} & {*each._fields}
+        each
+        for each in ast.walk(tree)
+        if {"target", "targets"} & {*each._fields} and not isinstance(each, ast.Delete)
     ]
     for _ in range(4):  # in a loop, a statement may read what a later statement assigns
         before = dict(shortened)

@@ -13,6 +13,7 @@ import ast
 import functools
 import importlib
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -468,8 +469,9 @@ def functions() -> dict[str, Callable[..., Any]]:
 
     @extending.overload(_dot)
     def typed_dot(left: Any, right: Any) -> Any:
-        # Numba copies strided vectors for BLAS.
-        return _contiguous_dot if left.layout == right.layout == "C" else _strided_dot
+        # Numba copies strided vectors for BLAS, which it takes from SciPy.
+        is_contiguous = left.layout == right.layout == "C"
+        return _contiguous_dot if is_contiguous and find_spec("scipy") else _strided_dot
 
     @extending.overload(_product)
     def typed_product(vector: Any, values: Any, at: Any) -> Any:

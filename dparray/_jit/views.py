@@ -185,6 +185,8 @@ def result_of(
         if value.nbytes <= _MAX_HOST_RESULT:
             return ndarray._from_host_value(value.copy(), queue, _usm_type(arrays))
         return from_host(value, queue, _usm_type(arrays))
+    if type(value).__module__ == "numba.typed.typeddict":
+        return {key: result_of(each, None, queue, arrays, views) for key, each in value.items()}
     if isinstance(value, tuple):
         kinds = expected.items if isinstance(expected, Items) else (None,) * len(value)
         items = [

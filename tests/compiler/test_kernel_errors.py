@@ -283,7 +283,68 @@ def calls_itself_inside(item: dp.Item, x: Any) -> None:
     x[0] = down(3)
 
 
+def large_power(item: dp.Item, x: Any) -> None:
+    x[0] = x[0] * 10**33  # here
+
+
+def large_shift(item: dp.Item, x: Any) -> None:
+    x[0] = x[0] * (1 << 130)  # here
+
+
+def large_constant(item: dp.Item, x: Any) -> None:
+    x[0] = x[0] * TOO_LARGE  # here
+
+
+def updates_a_row(item: dp.Item, x: Any) -> None:
+    row = x[0:2]
+    row += 1  # here
+
+
+def sine_of_a_row(item: dp.Item, x: Any) -> None:
+    row = x[0:2]
+    x[0] = math.sin(row)  # here
+
+
+def stores_a_row(item: dp.Item, x: Any) -> None:
+    x[0] = x[1:3]  # here
+
+
+def looks_in_array(item: dp.Item, x: Any) -> None:
+    x[0] = item.get_id(0) in x  # here
+
+
+def updates_no_element(item: dp.Item, x: Any) -> None:
+    dp.AtomicRef(x).fetch_add(1)  # here
+
+
+def takes_the_rest(item: dp.Item, x: Any) -> None:
+    a, *_rest = (1, 2, 3)  # here
+    x[0] = a
+
+
+def chooses_tuples(item: dp.Item, x: Any) -> None:
+    y = (1, 2) if x[0] > 3 else (3, 4, 5)  # here
+    x[0] = y[0]
+
+
+def local_memory_of_a_range(item: dp.Item, x: Any) -> None:
+    values = dp.LocalArray(4, dp.float64)  # here
+    values[0] = x[0]
+
+
+TOO_LARGE = 10**25
 CASES: list[tuple[Callable[..., Any], str, str]] = [
+    (large_power, "^^^^", r"10\*\*33 does not fit into 64 bits: write a floating-point number"),
+    (large_shift, "^^^^", "1<<130 does not fit into 64 bits"),
+    (large_constant, "^^^^", "does not fit into 64 bits"),
+    (updates_a_row, "^^^^", r"an operand of iadd is float64\[1-D, C\], .* an index for each dim"),
+    (sine_of_a_row, "^^^^", r"an operand of sin is float64\[1-D, C\]"),
+    (stores_a_row, "^^^^", r"what is assigned is float64\[1-D, C\]"),
+    (looks_in_array, "^^^^", r"an operand of contains is float64\[1-D, C\]"),
+    (updates_no_element, "^^^^", r"dp.AtomicRef\(x, index=i\)"),
+    (takes_the_rest, "^^^^", "a starred name takes a list, .*: name each value"),
+    (chooses_tuples, "^^^^", r"a value would be Tuple\(.+\) on one path and Tuple\("),
+    (local_memory_of_a_range, "^^^^^^^^^^^^^", "use an NdRange"),
     (returns_value, "^^^^^^^^^^^", "a kernel returns nothing: write the result into an array"),
     (sums_with_numpy, "^^^^^^^^^", "np.sum works on whole arrays"),
     (makes_list, "^^^^^^^^^", "a list is not available in device code.*dp.PrivateArray"),

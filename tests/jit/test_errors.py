@@ -12,6 +12,7 @@ import pytest
 
 import dparray as dp
 from dparray import config
+from dparray._jit.checks import meaning_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError, ShapeError
 from tests.support import runs_loops_on_host
 
@@ -131,7 +132,27 @@ def two_types(x: Any) -> Any:
     return found
 
 
+def large_power(x: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i] = x[i] * 10**33
+
+
+def large_power_in_prange(x: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i] = x[i] * 10**33
+
+
+def deletes(x: Any) -> None:
+    for i in range(x.shape[0]):
+        y = x[i]
+        x[i] = y * 2
+        del y
+
+
 CASES: list[tuple[Callable[..., Any], str, str, str]] = [
+    (large_power, "x[i] * 10**33", "value is too large: 1", "floating-point number, as in 1e20"),
+    (large_power_in_prange, "10**33", "not fit into 64 bits", "floating-point number, as in 1e20"),
+    (deletes, "del y", "del", "leave the del out"),
     (misspelled, "sclae", "'sclae' is not defined; did you mean 'scale'", "assign sclae before"),
     (misspelled_in_prange, "sclae", "did you mean 'scale'", "assign sclae before"),
     (misspelled_in_array_code, "x * undefined", "'undefined' is not defined", "assign undefined"),
@@ -185,6 +206,42 @@ def test_an_error_has_the_line_and_the_fix(case: tuple[Callable[..., Any], str, 
     assert shown in quoted[1]
     assert set(quoted[2]) <= {" ", "^"}
     assert x.tolist() == [1.0] * 4  # nothing has run
+
+
+def count_up(x: Any, n: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i] += n
+
+
+@pytest.mark.parametrize("first", [None, 1])
+def test_an_integer_of_more_than_64_bits_is_named(first: int | None) -> None:
+    compiled = dp.jit(count_up)
+    if first is not None:
+        compiled(dp.ones(4), first)
+    with pytest.raises(KernelArgumentError, match=r"count_up: .*64 bits; pass a floating-point"):
+        compiled(dp.ones(4), 10**25)
+
+
+@pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
+def test_float16_and_a_missing_scipy_have_their_fixes() -> None:
+    with pytest.raises(KernelCompileError, match=r"no float16 arrays[^$]*dp\.prange"):
+        dp.jit(count_up)(dp.ones(4, dtype="float16"), 1)
+    reason, fix = meaning_of("ImportError: scipy 0.16+ is required for linear algebra")
+    assert reason.endswith("for linear algebra")
+    assert "pip install scipy" in fix
+
+
+def test_a_dict_is_returned_as_one() -> None:
+    @dp.jit
+    def statistics(x: Any) -> Any:
+        total = 0.0
+        for i in range(x.shape[0]):
+            total += x[i]
+        return {"sum": total, "first": x[0]}
+
+    found = statistics(dp.arange(1.0, 5))
+    assert type(found) is dict
+    assert found == {"sum": 10.0, "first": 1.0}
 
 
 def test_a_name_defined_after_a_failed_call_is_found() -> None:

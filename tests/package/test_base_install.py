@@ -85,6 +85,37 @@ def test_the_tiny_tests_pass(base: Path) -> None:
     assert "passed" in run(base, "-m", "pytest", "-q", "tests/test_tiny.py", folder=ROOT)
 
 
+def test_compiled_loops_need_scipy_for_linear_algebra_only(base: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("""
+import numpy as np
+import dparray as dp
+
+@dp.jit
+def project(x, y, out):
+    for i in dp.prange(x.shape[0]):
+        out[i, :] = y - x[i, :]
+        out[i, 0] = np.dot(x[i, :], y)
+
+@dp.jit
+def invert(x):
+    for _ in range(3):
+        x = np.linalg.inv(x + np.eye(2))
+    return x[0, 0]
+
+out = dp.empty((2, 2))
+project(dp.ones((2, 2)), dp.arange(2.0), out)
+print(out.tolist())
+try:
+    invert(dp.eye(2))
+except dp.KernelCompileError as error:
+    print(error)
+""")
+    found = run(base, str(program), folder=tmp_path)
+    assert found.startswith("[[1.0, 0.0], [1.0, 0.0]]\n")
+    assert "pip install scipy" in found
+
+
 def test_an_error_names_the_extra_that_adds_a_device(base: Path, tmp_path: Path) -> None:
     program = """
 import dparray as dp

@@ -26,8 +26,8 @@ from dparray._driver.marks import Marks
 #: this often, in seconds.
 _CHECK_PERIOD = 0.1
 #: The thread of a queue ends after this time without work, in seconds: programs that create many
-#: queues keep few threads, and starting one again takes a ten-thousandth of it.
-_IDLE_TIME = 0.5
+#: queues keep few threads, and starting one again takes a thousandth of it.
+_IDLE_TIME = 0.1
 _used: WeakSet[Queue] = WeakSet()
 _refuse: Callable[[], object] | None = None
 
