@@ -375,7 +375,8 @@ class KernelFunction:
         record = from_host(np.zeros(RECORD_SIZE, np.int64), queue, "device")
         event = checked._launch(index_space, (*arguments, record), depends_on)
         event.wait()
-        found = record.asnumpy()
+        with config.override(fallback="allow"):  # It reads no data of the program.
+            found = record.asnumpy()
         if found[0]:
             raise KernelExecutionError(describe_fault(self.__name__, checks, found))
         return event
