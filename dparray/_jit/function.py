@@ -275,18 +275,22 @@ class Plan:
         """Return the native region with vectorized loops, or ``None`` where Numba has none."""
         with self._lock:
             if self.vectorized is None and self.may_vectorize:
-                code = self.code if self.rows is None else self._native_code(*self.rows)
                 fusion = {"fusion": may_fuse(self.source.definition, self.types)}
-                vectorized = (
-                    code.build()
-                    if code.parts
-                    else Native(self.source, code.tree, self.options, fusion, code.has_lines)
-                )
+                code = self.code
                 try:
+                    if self.rows is None:
+                        vectorized = Native(
+                            self.source, code.tree, self.options, fusion, code.has_lines
+                        )
+                    else:
+                        code = self._native_code(*self.rows)
+                        if code.doubts:
+                            raise KernelCompileError("dtypes that only Numba decides")
+                        vectorized = code.build()
                     vectorized.compile(host)
                     self.vectorized = vectorized
-                except KernelCompileError:
-                    self.may_vectorize = False
+                except KernelCompileError:  # a later call uses Numba's loops, if any
+                    self.may_vectorize, self.rows = self.rows is not None, None
             return self.vectorized
 
     def ready_driver(self) -> Driver:

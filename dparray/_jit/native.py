@@ -186,10 +186,13 @@ class Native:
             arguments: its arguments, with host arrays.
             queue: the queue whose device decides on how many threads parallel loops run.
         """
-        copies, line = None, self._line()
+        copies = None
+        line: tuple[np.ndarray, ...] = ()
+        if self.has_lines:
+            line = self._line()
+            arguments += line
         if self.has_parts:
             use_threads(traits_of(queue).units)
-        arguments += line
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
@@ -218,7 +221,7 @@ class Native:
     def run_vectorized(self, arguments: tuple[Any, ...], threads: int = sys.maxsize) -> Any:
         """Call a region with parallel loops on at most some threads."""
         numba = importlib.import_module("numba")
-        available, line = numba.get_num_threads(), self._line()
+        available, line = numba.get_num_threads(), self._line() if self.has_lines else ()
         numba.set_num_threads(min(threads, available))
         try:
             return self.dispatcher(*arguments, *line)
@@ -234,8 +237,6 @@ class Native:
             numba.set_num_threads(available)
 
     def _line(self) -> tuple[np.ndarray, ...]:
-        if not self.has_lines:
-            return ()
         try:
             return self._lines.pop()
         except IndexError:

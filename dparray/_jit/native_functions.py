@@ -23,8 +23,6 @@ from dparray._jit.source import copied
 APART = "__apart__"
 #: Returns whether an array has a target's shape, and overlaps it only in the same elements.
 FITS = "__fits__"
-#: The larger and the smaller of two floats, or NaN, by instructions that compilers vectorize.
-LARGEST, SMALLEST = "__largest__", "__smallest__"
 _APART_OF_ONE = "__apart_of_one__"
 _FITTED = "__fitted__"
 _MASK = "__mask__"
@@ -202,22 +200,6 @@ def _fitting(numba: Any, extending: Any) -> Callable[..., Any]:
         return types.boolean(target, value), generate
 
     return cast("Callable[..., Any]", extending.intrinsic(fits))
-
-
-def _extreme(numba: Any, extending: Any, name: str) -> Callable[..., Any]:
-    """Return the function of two floats that LLVM has under a name."""
-    ir = importlib.import_module("llvmlite.ir")
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = values[0].type
-        own = ir.FunctionType(kind, [kind, kind])
-        function = builder.module.declare_intrinsic(f"llvm.{name}", [kind], own)
-        return builder.call(function, values)
-
-    def extreme(typing: Any, x: Any, y: Any) -> Any:
-        return x(x, x), generate
-
-    return cast("Callable[..., Any]", extending.intrinsic(extreme))
 
 
 def _mask(array: Any, axis: int, mask: Any) -> Any:
@@ -502,8 +484,6 @@ def functions() -> dict[str, Callable[..., Any]]:
         **{f"__any_{name}__": _any_operation(numba, extending, name) for name in _SIGNS},
         APART: _apart,
         FITS: _fitting(numba, extending),
-        LARGEST: _extreme(numba, extending, "maximum"),
-        SMALLEST: _extreme(numba, extending, "minimum"),
         _APART_OF_ONE: _apart,
         _FITTED: _fitted,
         _MASK: _mask,

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler.shared_loops import REORDERED
+from dparray._compiler.shared_loops import LARGEST, REORDERED, SMALLEST
 from dparray._jit.casts import NUMPY, cast_to, dtype_of
 from dparray._jit.inference import OPERATORS, Value
-from dparray._jit.native_functions import FITS, LARGEST, SMALLEST
+from dparray._jit.native_functions import FITS
 from dparray._jit.scalarize import Scalarizer, _Elements, _entries, _is_array, _is_view
 from dparray._jit.source import copied
 from dparray.exceptions import KernelCompileError
