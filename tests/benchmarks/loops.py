@@ -1,7 +1,8 @@
 """``prange`` loops of ``dp.jit`` against Numba's ``parallel=True``, in turns.
 
 A time is the 20th percentile of batches, because other programs on the machine only make a batch
-slower. The control times the same work of NumPy under both names; it must read 1.00 +- 0.05.
+slower. A batch ends when the device is idle. The control times the same work of NumPy under both
+names; it must read 1.00 +- 0.05.
 """
 
 from __future__ import annotations
@@ -91,7 +92,6 @@ def rows(settings: Settings) -> Iterator[Row]:
 
         def call(by_dparray: Any = by_dparray, ours: Any = ours) -> None:
             by_dparray(*ours)
-            finish(settings)
 
         def call_numba(by_numba: Any = by_numba, theirs: Any = theirs) -> None:
             by_numba(*theirs)
@@ -113,20 +113,21 @@ def _control(settings: Settings) -> Row:
 def _in_turns(settings: Settings, calls: dict[str, Callable[[], Any]]) -> dict[str, Timing]:
     counts, times = {}, dict[str, list[float]]()
     for name, call in calls.items():
-        once = min(_batch(call, 1) for _ in range(5))
+        once = min(_batch(settings, call, 1) for _ in range(5))
         counts[name], times[name] = int(_MIN_BATCH / once) + 1, []
     end = time.perf_counter() + settings.budget
     while time.perf_counter() < end or len(times["numba"]) < _MIN_ROUNDS:
         for name, call in calls.items():
             call()  # the threads and caches are then in the state that the same program leaves
-            times[name].append(_batch(call, counts[name]))
+            times[name].append(_batch(settings, call, counts[name]))
     return {name: _low(found) for name, found in times.items()}
 
 
-def _batch(call: Callable[[], Any], count: int) -> float:
+def _batch(settings: Settings, call: Callable[[], Any], count: int) -> float:
     start = time.perf_counter()
     for _ in range(count):
         call()
+    finish(settings)
     return (time.perf_counter() - start) / count
 
 
