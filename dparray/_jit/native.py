@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, cast
-from weakref import WeakValueDictionary, finalize
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -155,9 +155,7 @@ class Native:
                     lines = (numba.int64[::1],) if self.has_lines else ()
                     self.dispatcher.compile((*types, *lines))
             except Exception as error:
-                # Numba keeps the error, whose frames would keep the region.
-                cause = error.with_traceback(None)
-                raise self._refused(next(iter(shared_loops.refusals), error)) from cause
+                raise self._refused(next(iter(shared_loops.refusals), error)) from error
 
     def _refused(self, error: Exception) -> KernelCompileError:
         text = str(error)
@@ -212,7 +210,7 @@ class Native:
         except Exception as error:
             # The dispatcher compiles for types that were not foreseen, as read-only arrays are.
             if type(error).__module__.startswith("numba"):
-                raise self._refused(error) from error.with_traceback(None)
+                raise self._refused(error) from error
             raise self.located(error, *line) from None
         if line:
             self._lines.append(line)
@@ -550,17 +548,16 @@ def _build(
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
     file = f"<dparray region {digest}>"
     source.generated.add(file)
-    # Numba's finalizer of a dispatcher refers to the globals of its function. A dispatcher among
-    # them, as that of a part or of a function that calls itself, would never be freed.
-    finalize(source, names.clear).atexit = False
-    for tree in trees[:-1]:
-        names[tree.name] = numba.njit(**chosen)(_function(tree, names, file))
-    function = _function(trees[-1], names, file)
-    dispatcher = numba.njit(**chosen)(function)
+    made = {tree.name: numba.njit(**chosen)(_function(tree, dict(names), file)) for tree in trees}
+    dispatcher = made.pop(trees[-1].name)
     # Numba cannot load a function that calls itself.
     if use_cache and not itself:
         dispatcher._cache = _DiskCache(digest)
-    function.__globals__.update(dict.fromkeys(itself, dispatcher))
+    for each in (dispatcher, *made.values()):
+        # Numba's finalizer of a dispatcher keeps the globals of its function. A dispatcher that was
+        # among its own globals would never be freed.
+        others = {name: part for name, part in made.items() if part is not each}
+        each.py_func.__globals__.update(others | dict.fromkeys(itself, dispatcher))
     return dispatcher, tuple(described) if use_cache else None
 
 
