@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -346,3 +347,26 @@ def test_a_cached_region_depends_on_the_code_of_its_helpers(
     assert file_of_region() == first
     monkeypatch.setattr(inspect, "getsource", lambda module: "other code")
     assert file_of_region() != first
+
+
+@dp.jit
+def sum_from(x: Any, at: int) -> Any:
+    if at == x.size:
+        return 0.0
+    return x[at] + sum_from(x, at + 1)
+
+
+@dp.jit
+def factorial(n: int) -> int:
+    if n < 2:
+        return 1
+    return n * factorial(n - 1)
+
+
+def test_functions_that_call_themselves_are_native() -> None:
+    assert factorial(10) == math.factorial(10)
+    assert sum_from(dp.arange(5.0), 1) == np.arange(5.0)[1:].sum()
+    if runs_loops_on_host():
+        for function in (factorial, sum_from):
+            assert "whole function: native region" in function.inspect()
+            assert "not native" not in function.inspect()
