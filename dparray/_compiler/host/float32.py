@@ -139,11 +139,12 @@ def circular(w: Writer, x: str, is_cosine: bool) -> str:
     n = w.sub(total, w.rounding)
     near = w.fma(n, -_HALF_PI[1], w.fma(n, -_HALF_PI[0], x))  # exact
     r = w.fma(n, -_HALF_PI[2], near)
-    rest = w.fma(n, _HALF_PI[2], w.sub(r, near))  # its rounding error
-    r = w.sub(r, w.fma(n, _HALF_PI[3], rest))  # keeps the sign of 0
+    rest = w.fma(n, -_HALF_PI[2], w.sub(near, r))  # its rounding error
+    rest = w.fma(n, -_HALF_PI[3], rest)
     squared = w.mul(r, r)
-    sine = w.fma(w.mul(r, squared), w.poly(squared, _series("sin")), r)
-    sine = w.with_sign(sine, r)  # of 0
+    # The rest counts in the sine alone. It is added late, so that the polynomials do not wait.
+    sine = w.fma(w.mul(r, squared), w.poly(squared, _series("sin")), rest)
+    sine = w.with_sign(w.add(r, sine), r)  # of 0
     near = w.fma(squared, w.poly(squared, _series("cos")), -0.5)
     cosine = w.fma(squared, near, 1)
     quadrant = w.whole("add", w.bits(total), 1) if is_cosine else w.bits(total)
