@@ -882,11 +882,7 @@ def _for_kernel(value: Any) -> Any:
 def _combined(reduction: Reduction, before: Any, partial: Any, kind: Value) -> Any:
     """Return the value of a reduction after the loop."""
     method, ufunc = _FOLDS[reduction.op]
-    if method:
-        total = getattr(partial, method)()
-    else:
-        with config.override(fallback="allow"):  # The partial results are no data of the program.
-            total = ufunc.reduce(partial.asnumpy())
+    total = getattr(partial, method)() if method else ufunc.reduce(partial.asnumpy())
     if kind.is_weak or not method:
         one, other = (kind.dtype.type(value) for value in (before, total.item()))
         if kind.is_weak and reduction.op in ("min", "max"):
