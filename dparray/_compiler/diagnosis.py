@@ -55,7 +55,8 @@ _COLORS = re.compile(r"\x1b\[[\d;]*m")
 # Short replacements.
 _INSTEAD: dict[type, str] = {
     ast.NamedExpr: ": assign on a line of its own; for a condition of while, begin the loop by "
-    "while True:, assign, and break where the condition is false"
+    "while True:, assign, and break where the condition is false",
+    ast.Delete: ": leave the del out",
 }
 _CONTAINERS = {
     ast.List: "a list",
@@ -415,6 +416,10 @@ _TELLING = (
         "a function inside of this one refers to itself, or to what is assigned more than once: "
         "recursion is not available in device code; write a loop, and define functions outside, as "
         "a dp.device_func",
+    ),
+    (  # Where dp.jit has loaded Numba's `in`, the next row would name a function of its body.
+        r"found for signature:\s+>>> contains\([^\n]*?(\w+\[\d-D[^\]\n]*\])",
+        f"an operand of `in` is {{0}}, {_NOT_AN_ELEMENT}",
     ),
     (
         r"Use of unsupported NumPy function 'numpy\.([\w.]+)'",

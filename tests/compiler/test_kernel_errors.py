@@ -340,7 +340,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (updates_a_row, "^^^^", r"an operand of iadd is float64\[1-D, C\], .* an index for each dim"),
     (sine_of_a_row, "^^^^", r"an operand of sin is float64\[1-D, C\]"),
     (stores_a_row, "^^^^", r"what is assigned is float64\[1-D, C\]"),
-    (looks_in_array, "^^^^", r"an operand of contains is float64\[1-D, C\]"),
+    (looks_in_array, "^^^^", r"an operand of `in` is float64\[1-D, C\]"),
     (updates_no_element, "^^^^", r"dp.AtomicRef\(x, index=i\)"),
     (takes_the_rest, "^^^^", "a starred name takes a list, .*: name each value"),
     (chooses_tuples, "^^^^", r"a value would be Tuple\(.+\) on one path and Tuple\("),

@@ -47,7 +47,7 @@ BUDGETS = {
     "memory": 4_141,
     "graph": 2_251,
     "codegen": 3_640,
-    "compiler": 23_710,
+    "compiler": 23_715,
     "evaluate": 5_011,
     "array": 6_970,
     "kernels": 4_728,
