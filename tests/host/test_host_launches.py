@@ -43,13 +43,18 @@ def from_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 @pytest.mark.parametrize("shape", [(3,), (50_001,), (7, 333), (40, 30, 20)])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
 def test_the_compiled_module_runs_cached_launches(
-    shape: tuple[int, ...], dtype: str, from_python: list[int]
+    shape: tuple[int, ...],
+    dtype: str,
+    from_python: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(modules.Pace, "was_short", True)
     for seed in range(12):
         a, b = values(shape, dtype, seed=seed), values(shape, dtype, seed=seed + 20)
         x, y = dp.asarray(a, device=DEVICE), dp.asarray(b, device=DEVICE)
         same(x * y + x, a * b + a, 1e-2 if dtype == "float16" else 1e-6)
-    assert len(from_python) < 6  # more than one if other programs made runs long
+    # One, or every other one if other programs make all runs long.
+    assert len(from_python) < 8
 
 
 @needs_module
