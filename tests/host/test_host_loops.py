@@ -265,3 +265,23 @@ def test_items_that_leave_a_loop_at_different_times_are_one_vector(
     monkeypatch.setattr(modules, "_inline_variants", lambda module: texts.append(str(module)))
     modules.by_number[max(modules.by_number)]._compiled(1, None)
     assert re.search(r"= fmul <16 x float>", texts[0])  # 8 with 64-bit counters as the limit
+
+
+@dp.kernel
+def add_in_double(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = x[i] * x[i] + np.float64(0.1)
+
+
+def test_float32_beside_float64_is_computed_in_whole_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a = np.linspace(-2, 2, 1003).astype("float32")
+    x, out = dp.asarray(a, device="host:cpu"), dp.empty(1003, dtype="f8", device="host:cpu")
+    dp.call_kernel(add_in_double, dp.Range(1003), x, out)
+    np.testing.assert_array_equal(out.asnumpy(), a * a + np.float64(0.1))
+
+    texts: list[str] = []
+    monkeypatch.setattr(modules, "_inline_variants", lambda module: texts.append(str(module)))
+    modules.by_number[max(modules.by_number)]._compiled(1, None)
+    assert re.search(r"= fmul <16 x float>", texts[0])  # 8 with the float64 as the limit

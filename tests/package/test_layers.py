@@ -42,7 +42,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 864,
-    "driver": 7_705,
+    "driver": 7_714,
     "runtime": 4_132,
     "memory": 4_141,
     "graph": 2_251,
