@@ -30,14 +30,14 @@ static PyObject *orders_of[DRIVERS];
 static const unsigned char sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
 enum { POINTER = sizeof sizes, LOCAL };
 /* The words of a launch on the host, `for_launch` of `dparray/_driver/host/submission.py`. */
-#define SHORT_NS 1000000 /* as in `dparray/_driver/host/modules.py` */
-enum { RUN, UNITS, THREADS, HEAD, HEAD_WORDS = 12, LOCAL_BYTES = 11, WORDS = HEAD + HEAD_WORDS };
+enum { RUN, UNITS, THREADS, SHORT_TIME, HEAD, HEAD_WORDS = 12, LOCAL_BYTES = 11,
+       WORDS = HEAD + HEAD_WORDS };
 
 typedef struct {
     PyObject *spec, *queue, *name, *new;
     int driver, is_long; /* whether the host's last run was long */
     void *kernel, *queue_at;
-    int64_t words[WORDS]; /* of the driver: for CUDA the context */
+    int64_t words[WORDS]; /* from the driver's `for_launch`; for CUDA the context */
     size_t extents[3], local[3], dimensions, has_local, count;
     int kinds[MAX_ARGUMENTS];
     void *addresses[MAX_ARGUMENTS];
@@ -303,7 +303,7 @@ static int submit_host(known_launch *known, void **addresses, PyObject *after, P
             int64_t begun = now_ns();
             share_units((loop_part)(intptr_t)known->words[RUN], data, known->words[UNITS],
                         known->words[THREADS]);
-            known->is_long = now_ns() - begun > SHORT_NS;
+            known->is_long = now_ns() - begun > known->words[SHORT_TIME];
             PyEval_RestoreThread(state);
             set_number(known->queue, complete_word, number);
             *event = Py_NewRef(made);
@@ -418,7 +418,8 @@ static void complete(PyObject *node, PyObject *layout)
     Py_DECREF(operands);
 }
 
-/* launch_known(known, canonical, node): whether a pending node was computed by one known launch. */
+/* launch_known(known, canonical, node): whether a pending node was computed by one known launch;
+ * None if the driver must choose anew, since the last run was long. */
 static PyObject *launch_known(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     known_launch *known = given == 3 ? PyCapsule_GetPointer(args[0], "known") : NULL;
@@ -496,5 +497,7 @@ refused:
         Py_XDECREF(layouts[at]);
     if (is_done < 0 || (!is_done && !is_fallback_error()))
         return NULL;
+    if (!is_done && known->is_long)
+        Py_RETURN_NONE;
     return PyBool_FromLong(is_done);
 }

@@ -38,7 +38,7 @@ MAX_PLANS = 4096
 #: Creates a launch of the compiled module, and submits it; returns whether it succeeded. ``None``
 #: without that module.
 make_launch: Callable[[tuple[Any, ...]], Any] | None = None
-launch_bound: Callable[[Any, Any, Any], bool] | None = None
+launch_bound: Callable[[Any, Any, Any], bool | None] | None = None
 
 # The scalar types that the compiled module converts.
 _CONVERTED = {dtype: dtype.num for dtype in map(np.dtype, (np.float32, np.float64))}
@@ -74,11 +74,13 @@ class BoundPlan:
         """
         launch = self.launch
         if launch is not None and launch_bound is not None and not _hooks.subscribers:
-            if launch_bound(launch, canonical, order[-1]):
+            is_done = launch_bound(launch, canonical, order[-1])
+            if is_done:
                 if self.is_long:
                     order_of(self.queue).note_long()
                 return
-            launch = self.launch = None  # bound again, if the driver takes it then
+            if is_done is None:  # The driver chooses anew who submits it.
+                launch = self.launch = None
         execute(self.plan, self.queue, canonical.arrays, canonical.scalars, target, order)
         if launch is None and self._step is not None:
             self._bind_launch(self._step)

@@ -175,6 +175,18 @@ def test_threads_have_counters_of_their_own(fused: None) -> None:
     assert all(np.isclose(each, wanted) or np.isclose(each, 1) for each in found)
 
 
+def test_the_thread_that_bound_a_launch_keeps_it(fused: None, launches: list[bool]) -> None:
+    a, _, x, _ = operands(None, "float64")
+    for _ in range(3):
+        dp.eval((x * 0.5).sum())
+    del launches[:]
+    other = threading.Thread(target=lambda: dp.eval((x * 0.5).sum()))
+    other.start()
+    other.join()
+    assert np.isclose(float((x * 0.5).sum()), (a * 0.5).sum())
+    assert launches == [False, True]
+
+
 def test_pointers_of_a_launch_stay_valid(
     fused: None, launches: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,17 +42,17 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 864,
-    "driver": 7_714,
+    "driver": 7_716,
     "runtime": 4_132,
-    "memory": 4_141,
+    "memory": 4_143,
     "graph": 2_251,
     "codegen": 3_640,
     "compiler": 23_715,
-    "evaluate": 5_011,
-    "array": 6_970,
+    "evaluate": 5_013,
+    "array": 6_973,
     "kernels": 4_728,
     "functions": 22_707,
-    "compiled": 7_574,
+    "compiled": 7_601,
     "satellites": 20_278,
     "tools": 10_048,
 }

@@ -41,8 +41,8 @@ _MIN_PIECE, _PIECE_MULTIPLE, _PIECES_PER_THREAD = 2048, 64, 8
 _SHORT_WORK = 1 << 18
 #: The instructions of a function that is not inlined before it is vectorized, about.
 _CALL_WEIGHT = 20
-#: Other work that the caller runs itself, if it took at most this time before.
-_SHORT_TIME, _MAX_PACES = 1_000_000, 64
+#: Other work that the caller runs itself, if it took at most this time before, in nanoseconds.
+SHORT_TIME, _MAX_PACES = 1_000_000, 64
 _PACK = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 _lock = threading.RLock()
@@ -95,7 +95,7 @@ class Pace:
         """Record the time of a run."""
         if self._is_known or self._may_wait:
             return
-        if nanoseconds > _SHORT_TIME:
+        if nanoseconds > SHORT_TIME:
             self._short.discard(scalars)
         elif len(self._short) < _MAX_PACES:
             self._short.add(scalars)

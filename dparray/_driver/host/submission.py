@@ -47,14 +47,16 @@ def submit(
 
 
 def for_launch(queue: Queue, kernel: int, index_space: PackedRange) -> bytes | None:
-    """Return the function, units, threads and first words of a launch; ``None`` unless it is short.
+    """Return the function, units, threads, time limit and first words of a short launch; ``None``
+    for other launches.
 
-    The compiled module then runs it. It returns launches to :func:`submit` after one that was long.
+    The compiled module runs the launch. After a run above the limit, :func:`submit` runs the next.
     """
-    launch = modules.by_number[kernel].launch(index_space, queue.device.units)
+    units = queue.device.units
+    launch = modules.by_number[kernel].launch(index_space, units)
     if queue.has_profiling or not launch.pace.was_short:
         return None
-    words = pack("3q", launch.variant.run, launch.units, queue.device.units)
+    words = pack("4q", launch.variant.run, launch.units, units, modules.SHORT_TIME)
     return words + launch.head[: 8 * WORDS]
 
 
