@@ -21,7 +21,7 @@ _HALF_PI = (3216 / 2**11, 4058 / 2**23, 2594 / 2**35, 2.563344151594519e-12)
 MAX_ANGLE = 6000.0
 
 
-def _power_series(of: Callable[[int], float]) -> Callable[[float], float]:
+def _powerseries(of: Callable[[int], float]) -> Callable[[float], float]:
     return lambda x: sum(of(k) * x**k for k in range(30))
 
 
@@ -38,24 +38,23 @@ def _tanh_rest(v: float) -> float:
     return (math.tanh(x) / x - 1) / v if v > 1e-3 else -1 / 3 + 2 * v / 15 - 17 * v * v / 315
 
 
-def _erf_rest(v: float) -> float:
-    """Return erf(x) / x - 1 of x**2."""
-    x = math.sqrt(v)
-    return math.erf(x) / x - 1 if v > 1e-12 else 2 / math.sqrt(math.pi) - 1
+def error_over_root(v: float) -> float:
+    """Return erf(x) / x of x**2."""
+    return math.erf(math.sqrt(v)) / math.sqrt(v) if v > 1e-12 else 2 / math.sqrt(math.pi)
 
 
 @functools.cache
-def _series(name: str) -> Sequence[float]:
+def series(name: str) -> Sequence[float]:
     """Return the coefficients of a function, lowest first."""
     fits: dict[str, tuple[Callable[[float], float], float, float, int]] = {
         # What follows the first two terms of the power series of exp, sin and cos:
-        "exp": (_power_series(lambda k: 1 / math.factorial(k + 2)), -0.35, 0.35, 4),
-        "sin": (_power_series(lambda k: -((-1) ** k) / math.factorial(2 * k + 3)), 0, 0.63, 2),
-        "cos": (_power_series(lambda k: (-1) ** k / math.factorial(2 * k + 4)), 0, 0.63, 2),
+        "exp": (_powerseries(lambda k: 1 / math.factorial(k + 2)), -0.35, 0.35, 4),
+        "sin": (_powerseries(lambda k: -((-1) ** k) / math.factorial(2 * k + 3)), 0, 0.63, 2),
+        "cos": (_powerseries(lambda k: (-1) ** k / math.factorial(2 * k + 4)), 0, 0.63, 2),
         "exp2": (lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 6),
         "log1p": (_log1p_rest, math.sqrt(0.5) - 1, math.sqrt(2) - 1, 8),
         "tanh": (_tanh_rest, 0, 0.36, 4),
-        "erf": (_erf_rest, 0, 1, 6),
+        "erf": (lambda v: error_over_root(v) - 1, 0, 1, 6),
         "erfc": (lambda a: -math.log(math.erfc(a)), 1, 4, 8),
     }
     return fitted(*fits[name])
@@ -66,7 +65,7 @@ def _growth(w: Writer, x: str) -> tuple[str, str]:
     total = w.fma(x, 1 / math.log(2), w.rounding)
     n = w.sub(total, w.rounding)
     r = w.fma(n, -_LN2[1], w.fma(n, -_LN2[0], x))
-    return w.bits(total), w.fma(w.mul(r, r), w.poly(r, _series("exp")), r)
+    return w.bits(total), w.fma(w.mul(r, r), w.poly(r, series("exp")), r)
 
 
 def _grown(w: Writer, total: str, tail: str) -> str:
@@ -85,7 +84,7 @@ def _exp2(w: Writer, x: str) -> str:
     x = w.at_least(w.at_most(x, 129), -151)
     total = w.add(x, w.rounding)
     r = w.sub(x, w.sub(total, w.rounding))
-    return _grown(w, w.bits(total), w.mul(r, w.poly(r, _series("exp2"))))
+    return _grown(w, w.bits(total), w.mul(r, w.poly(r, series("exp2"))))
 
 
 def _expm1(w: Writer, x: str) -> str:
@@ -100,7 +99,7 @@ def _expm1(w: Writer, x: str) -> str:
 def _rest(w: Writer, f: str, last: Value = 0) -> str:
     """Return log(1 + f) - f + last, where last is small."""
     squared = w.mul(f, f)
-    r = w.fma(w.mul(f, squared), w.poly(f, _series("log1p")), last)
+    r = w.fma(w.mul(f, squared), w.poly(f, series("log1p")), last)
     return w.fma(squared, -0.5, r)
 
 
@@ -143,21 +142,18 @@ def circular(w: Writer, x: str, is_cosine: bool) -> str:
     rest = w.fma(n, -_HALF_PI[3], rest)
     squared = w.mul(r, r)
     # The rest counts in the sine alone. It is added late, so that the polynomials do not wait.
-    sine = w.fma(w.mul(r, squared), w.poly(squared, _series("sin")), rest)
+    sine = w.fma(w.mul(r, squared), w.poly(squared, series("sin")), rest)
     sine = w.with_sign(w.add(r, sine), r)  # of 0
-    near = w.fma(squared, w.poly(squared, _series("cos")), -0.5)
+    near = w.fma(squared, w.poly(squared, series("cos")), -0.5)
     cosine = w.fma(squared, near, 1)
     quadrant = w.whole("add", w.bits(total), 1) if is_cosine else w.bits(total)
-    is_odd = w.whole("icmp ne", w.whole("and", quadrant, 1), 0)
-    value = w.bits(w.select(is_odd, cosine, sine))
-    flip = w.whole("shl", w.whole("and", quadrant, 2), 30)
-    return w.of_bits(w.whole("xor", value, flip))
+    return w.in_quadrant(quadrant, sine, cosine)
 
 
 def _tanh(w: Writer, x: str) -> str:
     a = w.at_most(w.abs(x), 10)
     squared = w.mul(a, a)
-    small = w.fma(w.mul(a, squared), w.poly(squared, _series("tanh")), a)
+    small = w.fma(w.mul(a, squared), w.poly(squared, series("tanh")), a)
     total, tail = _growth(w, w.add(a, a))
     scale = w.power_of_two(total)
     large = w.sub(1, w.div(2, w.fma(scale, tail, w.add(scale, 1))))
@@ -166,8 +162,8 @@ def _tanh(w: Writer, x: str) -> str:
 
 def _erf(w: Writer, x: str) -> str:
     a = w.at_most(w.abs(x), 4)
-    small = w.fma(a, w.poly(w.mul(a, a), _series("erf")), a)
-    total, tail = _growth(w, w.neg(w.poly(a, _series("erfc"))))
+    small = w.fma(a, w.poly(w.mul(a, a), series("erf")), a)
+    total, tail = _growth(w, w.neg(w.poly(a, series("erfc"))))
     scale = w.power_of_two(total)
     large = w.fma(w.neg(scale), tail, w.sub(1, scale))
     return w.with_sign(w.select(w.compare("olt", a, 1), small, large), x)

@@ -35,10 +35,6 @@ def _sine_over_root(v: float) -> float:
     return math.sin(math.sqrt(v)) / math.sqrt(v) if v > 1e-12 else 1 - v / 6
 
 
-def _error_over_root(v: float) -> float:
-    return math.erf(math.sqrt(v)) / math.sqrt(v) if v > 1e-12 else 2 / math.sqrt(math.pi)
-
-
 def _scaled_complement(t: float) -> float:
     x = 2 * (1 / t - 1)
     return math.erfc(x) * math.exp(x * x)
@@ -57,10 +53,9 @@ def _series(name: str) -> Sequence[float]:
         return [(-1) ** k / math.factorial(2 * k) for k in range(10)]
     return fitted(
         *{
-            "short exp": (lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 6),
             "log for pow": (lambda f: math.log1p(f) / f, _ROOT - 1, 2 * _ROOT - 1, 15),
             "short sin": (_sine_over_root, 0, (math.pi / 2) ** 2, 5),
-            "erf": (_error_over_root, 0, 1, 9),
+            "erf": (float32.error_over_root, 0, 1, 9),
             "erfc": (_scaled_complement, 1 / 6.2, 1 / 1.22, 16),
         }[name]
     )
@@ -72,7 +67,7 @@ def _exp(w: Writer, x: str) -> str:
     total = w.fma(x, 1 / math.log(2), w.rounding)
     rest = w.fma(x, 1 / math.log(2), w.sub(w.rounding, total))
     scale = w.power_of_two(w.bits(total))
-    return w.fma(scale, w.mul(rest, w.poly(rest, _series("short exp"))), scale)
+    return w.fma(scale, w.mul(rest, w.poly(rest, float32.series("exp2"))), scale)
 
 
 def _long_exp(w: Writer, x: str) -> str:
@@ -132,10 +127,7 @@ def _long_circular(w: Writer, x: str, is_cosine: bool) -> str:
     sine = w.fma(w.mul(r, squared), w.poly(squared, _series("sin")[1:]), r)
     sine = w.with_sign(sine, r)  # of 0
     cosine = w.fma(squared, w.poly(squared, _series("cos")[1:]), 1)
-    is_odd = w.whole("icmp ne", w.whole("and", quadrant, 1), 0)
-    value = w.bits(w.select(is_odd, cosine, sine))
-    flip = w.whole("shl", w.whole("and", quadrant, 2), 62)
-    return w.of_bits(w.whole("xor", value, flip))
+    return w.in_quadrant(quadrant, sine, cosine)
 
 
 def _erfc(w: Writer, x: str) -> str:

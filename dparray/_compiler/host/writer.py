@@ -167,3 +167,13 @@ class Writer:
         value = self.select(self.compare("olt", x, np.inf), logarithm, x)
         value = self.select(self.compare("oeq", x, 0), -np.inf, value)
         return self.select(self.compare("olt", x, 0), np.nan, value)
+
+    def in_quadrant(self, quadrant: str, sine: str, cosine: str) -> str:
+        """Return the sine of an angle, from the sine and cosine of its rest in a quadrant.
+
+        The quadrant is in the low bits of an integer; that of a cosine is one more.
+        """
+        is_odd = self.whole("icmp ne", self.whole("and", quadrant, 1), 0)
+        value = self.bits(self.select(is_odd, cosine, sine))
+        flip = self.whole("shl", self.whole("and", quadrant, 2), int(self.integer[1:]) - 2)
+        return self.of_bits(self.whole("xor", value, flip))
