@@ -47,7 +47,7 @@ class Frame:
         self.bound = _lifted_bound(function) if function.local is None else ""
 
     def latch(
-        self, condition: str, body: str, end: str, access: str, is_narrow: bool = False
+        self, condition: str, body: str, end: str, access: str, sets_width: bool = False
     ) -> str:
         """Return the branch at the end of an innermost loop over work-items.
 
@@ -55,11 +55,12 @@ class Frame:
             condition: whether it goes on.
             body, end: labels.
             access: the mark of its accesses, if they are unordered.
-            is_narrow: whether it is one vector; LLVM takes half of it for 64-bit values.
+            sets_width: whether vectors have ``NARROW_WIDTH`` work-items. LLVM's own choice fits the
+                widest type in the loop, so it has half as many beside 64-bit values.
         """
         number = 900_010 + len(self.marks)
         marks = "!900001, !900002" if access else "!900002"
-        if is_narrow:
+        if sets_width:
             marks += ", !900003"
         self.marks.append(f"!{number} = distinct !{{!{number}, {marks}}}")
         return f"  br i1 {condition}, label %{body}, label %{end}, !llvm.loop !{number}"

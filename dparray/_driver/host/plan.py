@@ -17,8 +17,8 @@ from dparray._driver.host.reading import Block, Instruction, Unsupported, size_o
 
 #: Work-items of a block of a range without groups.
 WIDTH = 32
-#: Of a range whose loops some work-items leave earlier: each step computes all until the last has
-#: left, and their values fit into registers.
+#: Work-items of a block whose loops end at different times. Each step computes the whole block
+#: until the last work-item has left the loop, so a block is one vector, which fits into registers.
 NARROW_WIDTH = 16
 #: Elements of a private array that is cleared one by one.
 _MAX_CLEARED = 64

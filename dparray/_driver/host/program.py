@@ -78,16 +78,13 @@ class Program(Frame):
             f"  call void @dp.item({given}){access}",
             "  %x.next = add nuw nsw i64 %x, 1",
             "  %x.more = icmp slt i64 %x.next, %high",
-            self.latch("%x.more", "item", "unit.end", access, self._widens()),
+            self.latch("%x.more", "item", "unit.end", access, self._mixes_floats()),
             *self.tail(),
         ]
         return "\n".join([*item, "}", *run])
 
-    def _widens(self) -> bool:
-        """Return whether a kernel reads float32 and computes in float64, too.
-
-        LLVM would compute half a vector of float32 at a time.
-        """
+    def _mixes_floats(self) -> bool:
+        """Return whether a kernel reads float32 and also computes in float64."""
         texts = [one.text for block in self.function.blocks for one in block.body]
         reads_single = any(text.startswith("load float,") for text in texts)
         return reads_single and any("double" in text for text in texts)
