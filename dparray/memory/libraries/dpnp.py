@@ -264,7 +264,9 @@ def _by_onemkl(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _moved(value: Any, queue: Queue) -> Any:
     def move(each: Any) -> Any:
-        return _dpnp_array(_on_queue(each._array_obj, queue)) if _is_dpnp(each) else each
+        if not _is_dpnp(each) or each.sycl_queue == queue:
+            return each
+        return _dpnp_array(_on_queue(each._array_obj, queue))
 
     return _changed(value, move)
 
