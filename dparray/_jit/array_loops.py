@@ -23,16 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from dparray._jit.inference import Inference, Value, constant
+from dparray._jit.inference import ABOUT_ARRAYS, Inference, Value, constant
 from dparray._jit.native_functions import FITS
-from dparray._jit.source import Source, copied, prange
+from dparray._jit.source import Source, copied, entries_of, prange
 
 _ROWS, _ROW = "__rows__", "__row__"
-_ABOUT_ARRAYS = frozenset({"shape", "size", "ndim", "dtype"})
 #: Functions that compute nothing with the arrays that they get.
 _CREATION = frozenset({"len", "range", "empty", "zeros", "ones", "full", "empty_like", "zeros_like",
                        "ones_like", "full_like"})  # fmt: skip
-#: Statements whose expressions are not those of arrays in them.
+#: Statements that contain other statements.
 _COMPOUND = ast.For | ast.While | ast.If
 _SIMPLE = ast.Assign | ast.AugAssign
 
@@ -98,7 +97,7 @@ class _RowLoops:
 
     def _computes_array(self, node: ast.expr) -> bool:
         """Return whether an expression computes with arrays, and not only creates or names one."""
-        if isinstance(node, ast.Attribute) and node.attr in _ABOUT_ARRAYS:
+        if isinstance(node, ast.Attribute) and node.attr in ABOUT_ARRAYS:
             return False
         if isinstance(node, ast.Call):
             is_plain = self.types.called(node) in _CREATION
@@ -174,7 +173,7 @@ class _RowLoops:
         return None if any(each is None for each in parts) else made
 
     def _view(self, node: Any) -> ast.expr | None:
-        base, entries = (node, []) if isinstance(node, ast.Name) else (node.value, _entries(node))
+        base, entries = (node, []) if isinstance(node, ast.Name) else (node.value, entries_of(node))
         kind = self.types.of(base)
         if not isinstance(base, ast.Name) or not isinstance(kind, Value):
             return None
@@ -224,7 +223,3 @@ class _RowLoops:
         text = ast.unparse(node.lower)
         text = f"max({text} if {text} >= 0 else {text} + {length}, 0)"
         return self._assigned(ast.parse(text, mode="eval").body)
-
-
-def _entries(node: ast.Subscript) -> list[ast.expr]:
-    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]

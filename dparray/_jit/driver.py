@@ -20,7 +20,15 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value
 from dparray._jit.casts import Casts
-from dparray._jit.inference import Inference, Items, Known, Value, is_number, type_of
+from dparray._jit.inference import (
+    ABOUT_ARRAYS,
+    Inference,
+    Items,
+    Known,
+    Value,
+    is_number,
+    type_of,
+)
 from dparray._jit.native import Native, numba_type
 from dparray._jit.regions import (
     NativeCode,
@@ -63,8 +71,6 @@ MAX_NEST_ELEMENTS = 1 << 18
 #: The most iterations of a loop that runs as one work-item. A GPU runs some millions a second, and
 #: copies to the host and back take some ten microseconds.
 MAX_TASK_ITERATIONS = 1 << 12
-#: The attributes of arrays that do not show the elements.
-_ABOUT_ARRAYS = frozenset({"shape", "size", "ndim", "dtype"})
 #: The name of ``dparray.special`` in drivers.
 _SPECIAL = "__special__"
 
@@ -301,7 +307,7 @@ class NativeRegion:
                 kind = inferred.of(node)
                 if is_number(kind):
                     only_read.add(id(node.value))
-            elif isinstance(node, ast.Attribute) and node.attr in _ABOUT_ARRAYS:
+            elif isinstance(node, ast.Attribute) and node.attr in ABOUT_ARRAYS:
                 only_read.add(id(node.value))
             elif isinstance(node, ast.Call) and inferred.called(node) == "len":
                 only_read |= set(map(id, node.args))

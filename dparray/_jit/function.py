@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Sequence, Set
+from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any, overload
 
@@ -91,7 +92,6 @@ class Plan:
         labels: the types, as strings.
         reason: the reason for the way in which the function, or part of it, runs.
         returns_number: whether the result is a Python number.
-        rows: its array statements as loops over rows, if all can be.
         too_short: the length up to which an axis of an argument may broadcast after slicing.
         native: the function as one native region, after it was compiled.
         always_native: the same, if every call runs it, whatever the values of its arguments.
@@ -136,7 +136,6 @@ class Plan:
         self.line_arrays = names_in_array_statements(source.definition, self.types)
         self.too_short = longest_that_broadcasts(source.definition, self.types)
         self.may_vectorize = bool(self.line_arrays) and self.too_short < math.inf and not has_prange
-        self.rows = with_row_loops(source, self.types) if self.may_vectorize else None
         doubts = self.code.doubts
         exact = not doubts
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
@@ -174,6 +173,11 @@ class Plan:
         else:
             self.may_be_native = True
             self.reason = "array code: native for small arrays, else dparray's operations"
+
+    @cached_property
+    def rows(self) -> tuple[Source, ast.FunctionDef, Inference] | None:
+        """The function with its array statements as loops over rows, if all of them can be."""
+        return with_row_loops(self.source, self.types) if self.may_vectorize else None
 
     def _native_code(self, source: Source, tree: ast.FunctionDef, types: Inference) -> NativeCode:
         code = NativeCode(source, tree, types, self.options)
@@ -257,10 +261,11 @@ class Plan:
         Its statements compute element by element, so no argument may show another's memory, and
         Numba's parallel loops broadcast no axis of one element.
         """
-        limit: float = MAX_ROW_LOOP_ELEMENTS if self.rows else MAX_VECTORIZED_ELEMENTS
-        limit = math.inf if self.is_native else limit
-        is_possible = MIN_VECTORIZED_ELEMENTS < size <= limit and self.may_vectorize
-        if not is_possible or not self.may_be_native or config.debug or _are_implemented():
+        is_possible = size > MIN_VECTORIZED_ELEMENTS and self.may_vectorize and self.may_be_native
+        if not is_possible or config.debug or _are_implemented():
+            return 0
+        limit = MAX_ROW_LOOP_ELEMENTS if self.rows else MAX_VECTORIZED_ELEMENTS
+        if size > limit and not self.is_native:
             return 0
         line = self._line_size(arguments, self.line_arrays)
         if self.rows:  # which check both
@@ -275,12 +280,15 @@ class Plan:
         """Return the native region with vectorized loops, or ``None`` where Numba has none."""
         with self._lock:
             if self.vectorized is None and self.may_vectorize:
-                fusion = {"fusion": may_fuse(self.source.definition, self.types)}
-                code = self.code
                 try:
                     if self.rows is None:
+                        code, fusion = self.code, may_fuse(self.source.definition, self.types)
                         vectorized = Native(
-                            self.source, code.tree, self.options, fusion, code.has_lines
+                            self.source,
+                            code.tree,
+                            self.options,
+                            {"fusion": fusion},
+                            code.has_lines,
                         )
                     else:
                         code = self._native_code(*self.rows)

@@ -77,7 +77,8 @@ COMPARISONS: dict[type, np.ufunc] = {
     ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal,
     ast.Eq: np.equal, ast.NotEq: np.not_equal,
 }  # fmt: skip
-_ON_PYTHON: dict[type, Any] = {
+#: Python's operators.
+ON_PYTHON: dict[type, Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
     ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
@@ -92,6 +93,8 @@ _FOLDS = frozenset(
 )
 _FOLD_INDEX = frozenset({"argmin", "argmax"})
 _NEW = frozenset({"zeros", "ones", "empty", "full"})
+#: Attributes of arrays that read no elements.
+ABOUT_ARRAYS = frozenset({"shape", "size", "ndim", "dtype"})
 _INTEGER_MATH = frozenset({"floor", "ceil", "trunc", "gcd", "factorial", "isqrt", "lcm", "comb"})
 _BOOLEAN_MATH = frozenset({"isnan", "isinf", "isfinite", "isclose"})
 
@@ -307,7 +310,7 @@ class Inference:
     def _weak(op: ast.operator, left: Value, right: Value) -> Any:
         try:
             numbers = [value.dtype.type(1).item() for value in (left, right)]
-            return type_of(_ON_PYTHON[type(op)](*numbers))
+            return type_of(ON_PYTHON[type(op)](*numbers))
         except (TypeError, KeyError):
             return UNKNOWN
 

@@ -16,6 +16,7 @@ from dparray._jit.inference import Inference, Value, constant
 from dparray._jit.source import (
     Source,
     assigned_names,
+    entries_of,
     source_of,
     upward_exposed,
     used_names,
@@ -113,7 +114,7 @@ def _obstacles(
     targets = assigned_names(loop.target)
     for access in _accesses([loop], 1):
         text = ast.unparse(access.node)
-        if used_names(ast.Tuple(_entries(access.node)[:-1])) & targets:
+        if used_names(ast.Tuple(entries_of(access.node)[:-1])) & targets:
             yield (
                 access.node,
                 f"{text} steps over rows in the innermost loop; let that loop run over the last "
@@ -156,7 +157,7 @@ def _carried(loop: ast.For, targets: set[str]) -> Iterator[tuple[ast.Subscript, 
         for load in elements:
             if not isinstance(store.ctx, ast.Store) or not isinstance(load.ctx, ast.Load):
                 continue
-            pairs = list(zip(_entries(store), _entries(load), strict=False))
+            pairs = list(zip(entries_of(store), entries_of(load), strict=False))
             moving = [each for each in pairs if used_names(ast.Tuple(list(each))) & targets]
             others = [each for each in pairs if each not in moving]
             is_same = ast.unparse(store.value) == ast.unparse(load.value) and len(moving) == 1
@@ -186,7 +187,7 @@ def _costs(source: Source, body: Sequence[ast.stmt], types: Inference) -> Iterat
     chosen = _dependent(body, "")
     for node in (node for each in body for node in ast.walk(each)):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            entries = ast.Tuple(_entries(node))
+            entries = ast.Tuple(entries_of(node))
             if any(map(_is_element, ast.walk(entries))) or used_names(entries) & chosen:
                 yield (
                     node,
@@ -246,9 +247,9 @@ def contiguous_last(names: Sequence[str], body: Sequence[ast.stmt]) -> list[int]
     counts = [0] * len(names)
     for node in found:
         if id(node) not in rows:
-            entries, outer = _entries(node), node.value
+            entries, outer = entries_of(node), node.value
             while isinstance(outer, ast.Subscript):
-                entries, outer = _entries(outer) + entries, outer.value
+                entries, outer = entries_of(outer) + entries, outer.value
             for at, name in enumerate(names):
                 uses = [name in used_names(each) for each in entries]
                 counts[at] += uses[-1] - any(uses[:-1])
@@ -308,7 +309,7 @@ def _accesses(body: Sequence[ast.stmt], depth: int) -> Iterator[_Access]:
 
 
 def _is_slice(node: ast.Subscript) -> bool:
-    return any(isinstance(each, ast.Slice) for each in _entries(node))
+    return any(isinstance(each, ast.Slice) for each in entries_of(node))
 
 
 def _is_element(node: ast.AST) -> bool:
@@ -316,10 +317,6 @@ def _is_element(node: ast.AST) -> bool:
     return isinstance(node, ast.Subscript) and not (
         isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
     )
-
-
-def _entries(node: ast.Subscript) -> list[ast.expr]:
-    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def _is_slow(node: ast.AST) -> bool:
@@ -352,7 +349,7 @@ def _dependent(body: Sequence[ast.stmt], variable: str) -> set[str]:
 
 def _is_scattered(node: ast.Subscript, variable: str, dependent: set[str]) -> bool:
     """Return whether neighboring iterations use elements that are far from each other."""
-    entries = _entries(node)
+    entries = entries_of(node)
     if any(used_names(each) & dependent for each in entries):
         return True
     return _is_far(entries, {variable})
@@ -364,7 +361,7 @@ def _is_strided(access: _Access) -> bool:
     names = assigned_names(inner.body) if isinstance(inner, ast.For) else set()
     if isinstance(inner, ast.For):
         names |= assigned_names(inner.target)
-    return _is_far(_entries(access.node), names)
+    return _is_far(entries_of(access.node), names)
 
 
 def _is_far(entries: list[ast.expr], names: set[str]) -> bool:

@@ -25,11 +25,11 @@ from dparray._compiler.shared_loops import LARGEST, REORDERED, SMALLEST
 from dparray._jit.casts import NUMPY, cast_to, dtype_of
 from dparray._jit.inference import OPERATORS, Value
 from dparray._jit.native_functions import FITS
-from dparray._jit.scalarize import Scalarizer, _Elements, _entries, _is_array, _is_view
-from dparray._jit.source import copied
+from dparray._jit.scalarize import Scalarizer, _Elements, _is_array, _is_view
+from dparray._jit.source import copied, entries_of
 from dparray.exceptions import KernelCompileError
 
-#: Values of a kind are stored in elements of one that is not lower.
+#: The order of kinds: a value is stored only in elements of the same or a later kind.
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
@@ -164,7 +164,7 @@ class RowLoops(Scalarizer):
     def _check_indices(self, node: Any) -> None:
         """Refuse views of an array at integer or Boolean arrays, which are copies."""
         while not isinstance(node, ast.Name):
-            for each in _entries(node) if isinstance(node, ast.Subscript) else ():
+            for each in entries_of(node) if isinstance(node, ast.Subscript) else ():
                 kind = None if isinstance(each, ast.Slice) else self.types.of(each)
                 if kind is not None and not (isinstance(kind, Value) and kind.ndim == 0):
                     raise self._refusal(each, "an index that is an array", "")

@@ -17,7 +17,7 @@ import numpy as np
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import cast_to
 from dparray._jit.inference import OPERATORS, UFUNCS, Inference, Value, resolve
-from dparray._jit.source import Source, copied
+from dparray._jit.source import Source, copied, entries_of
 from dparray.exceptions import KernelCompileError
 
 _MATH_NAMES = {
@@ -284,7 +284,7 @@ class Scalarizer:
         axes: list[bool] = [True] * kind.ndim
         name = node
         if isinstance(node, ast.Subscript):
-            entries = _entries(node)
+            entries = entries_of(node)
             added = [_is_none(each) for each in entries]
             if any(added):
                 count = len(entries) - sum(added)
@@ -334,7 +334,7 @@ class Scalarizer:
             axes = ""
         if isinstance(node, ast.Subscript):
             entries = [ast.unparse(each) if isinstance(each, ast.Slice) else "at"
-                       for each in _entries(node)]  # fmt: skip
+                       for each in entries_of(node)]  # fmt: skip
             while entries and entries[-1] == ":":  # as if it were not there
                 entries.pop()
             axes += ", ".join(entries)
@@ -458,7 +458,7 @@ class Scalarizer:
         self, node: ast.Subscript, elements: _Elements, before: list[ast.stmt]
     ) -> ast.expr:
         """Return an element of an array expression that a variable stands for."""
-        entries = _entries(node)
+        entries = entries_of(node)
         if not isinstance(node.value, ast.Name) or len(entries) != elements.type.ndim:
             raise self._no_memory(node, _root(node))
         if not all(isinstance(each, ast.Constant) and _is_index(each.value) for each in entries):
@@ -623,10 +623,6 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, ast.Subscript | ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def _entries(node: ast.Subscript) -> list[ast.expr]:
-    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def _is_index(value: Any) -> bool:

@@ -190,6 +190,11 @@ def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
+def entries_of(node: ast.Subscript) -> list[ast.expr]:
+    """Return the entries of an index."""
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
 def copied(tree: Any) -> Any:
     """Return a copy of a syntax tree; pickle is three times as fast as ``copy.deepcopy``."""
     return pickle.loads(pickle.dumps(tree, pickle.HIGHEST_PROTOCOL))
