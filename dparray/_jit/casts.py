@@ -18,6 +18,7 @@ from dparray._compiler.diagnosis import is_too_large
 from dparray._jit.inference import (
     COMPARISONS,
     DEFAULT_DTYPES,
+    ON_PYTHON,
     OPERATORS,
     UFUNCS,
     UNKNOWN,
@@ -25,7 +26,6 @@ from dparray._jit.inference import (
     Inference,
     Known,
     Value,
-    constant,
     is_number,
     resolve,
 )
@@ -75,10 +75,11 @@ class Casts(ast.NodeTransformer):
                 return product_with(vector, values, at)
             if self._are_vectors(node.left, node.right):
                 return dot_of(*map(self.visit, sides))
-        symbol = {ast.Pow: "**", ast.LShift: "<<"}.get(type(node.op), "")
-        if symbol and is_too_large(symbol, constant(node.left), constant(node.right)):
-            # The compilers would wrap such a number around; they reject it as a constant.
-            return ast.copy_location(ast.Constant(eval(ast.unparse(node))), node)
+        if isinstance(node.op, ast.Pow | ast.LShift):
+            number = _folded(node)
+            if number is not None and not -(2**63) <= number < 2**64:
+                # The compilers would wrap such a number around; they reject it as a constant.
+                return ast.copy_location(ast.Constant(number), node)
         self.generic_visit(node)
         return self._converted(node, left, right)
 
@@ -575,6 +576,26 @@ def _as(node: ast.expr, value: Value, dtype: np.dtype[Any]) -> ast.expr:
         return node
     convert = ast.Attribute(node, "astype", ast.Load())
     return _at(node, ast.Call(convert, [dtype_of(dtype)], []))
+
+
+def _folded(node: ast.expr) -> int | None:
+    """Return the value of integer literals and operations on them.
+
+    A number of thousands of digits is replaced by a smaller one that exceeds 64 bits, too.
+    """
+    if not isinstance(node, ast.BinOp):
+        return _integer(node)
+    left, right = _folded(node.left), _folded(node.right)
+    if left is None or right is None:
+        return None
+    symbol = {ast.Pow: "**", ast.LShift: "<<"}.get(type(node.op), "")
+    if is_too_large(symbol, left, right) and (right > 128 or left.bit_length() > 64):
+        return 1 << 64
+    try:
+        number = ON_PYTHON[type(node.op)](left, right)
+    except (ArithmeticError, KeyError, ValueError):
+        return None
+    return number if type(number) is int else None
 
 
 def dtype_of(dtype: np.dtype[Any]) -> ast.expr:

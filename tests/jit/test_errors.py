@@ -137,6 +137,16 @@ def large_power(x: Any) -> None:
         x[i] = x[i] * 10**33
 
 
+def larger_power(x: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i] = x[i] * 10**5000
+
+
+def power_of_a_power(x: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i] = x[i] * 2**10**9
+
+
 def large_power_in_prange(x: Any) -> None:
     for i in dp.prange(x.shape[0]):
         x[i] = x[i] * 10**33
@@ -150,7 +160,9 @@ def deletes(x: Any) -> None:
 
 
 CASES: list[tuple[Callable[..., Any], str, str, str]] = [
-    (large_power, "x[i] * 10**33", "0000000000", "floating-point number, as in 1e20"),
+    (large_power, "x[i] * 10**33", str(10**33), "floating-point number, as in 1e20"),
+    (larger_power, "x[i] * 10**5000", str(2**64), "floating-point number, as in 1e20"),
+    (power_of_a_power, "x[i] * 2**10**9", "64 bits", "floating-point number, as in 1e20"),
     (large_power_in_prange, "10**33", "not fit into 64 bits", "floating-point number, as in 1e20"),
     (deletes, "del y", "del", "leave the del out"),
     (misspelled, "sclae", "'sclae' is not defined; did you mean 'scale'", "assign sclae before"),
