@@ -87,9 +87,8 @@ def compiled_functions() -> list[Any]:
     ids=lambda each: each.__name__,
 )  # fmt: skip
 @pytest.mark.parametrize("size", [8, 20_000])
+@pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
 def test_a_dropped_function_is_freed(make: Callable[..., Any], size: int) -> None:
-    if not runs_loops_on_host():
-        return
     before = compiled_functions()
     function = dp.jit(cache=False)(make())
     if make is raising:
