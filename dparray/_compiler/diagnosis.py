@@ -690,7 +690,7 @@ def is_too_large(operator: str, left: Any, right: Any) -> bool:
 
 
 def _large_integers(code: types.CodeType) -> Iterator[tuple[str, int]]:
-    """Yield the constants that Python leaves to the compiler, which would wrap them, with lines."""
+    """Yield large integers that Python does not fold and the compiler would wrap, with lines."""
     steps = [step for step in dis.get_instructions(code) if step.opname not in _INCIDENTAL]
     for left, right, step in zip(steps, steps[1:], steps[2:], strict=False):
         operator = {"BINARY_POWER": "**", "BINARY_LSHIFT": "<<"}.get(step.opname, step.argrepr)

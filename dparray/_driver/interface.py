@@ -285,8 +285,8 @@ class Driver(Protocol):
         """
 
     def for_launch(self, queue: Queue, kernel: int, index_space: PackedRange) -> bytes | None:
-        """Return what the compiled module needs to submit a kernel over a range, besides addresses:
-        64-bit words. ``None`` if it may not submit it now, with the interpreter's lock.
+        """Return the 64-bit words that the compiled module needs, besides addresses, to submit a
+        kernel over a range; ``None`` if it may not submit it while it holds the interpreter's lock.
         """
 
     def address_of(self, queue: Queue) -> int:

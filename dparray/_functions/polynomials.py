@@ -1,7 +1,7 @@
 """NumPy's legacy polynomials: vectors of coefficients, highest power first.
 
-Coefficients are few. NumPy computes what has to look at them one after another, and reads those of
-other devices as :mod:`dparray._runtime.fallback` allows.
+A polynomial has few coefficients, so NumPy computes on the host what needs them one after another.
+:mod:`dparray._runtime.fallback` decides whether it may read those of other devices.
 """
 
 from __future__ import annotations

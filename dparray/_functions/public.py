@@ -12,7 +12,7 @@ the options that do not have their defaults;
 
 With ``converts=False`` the function itself does the last two steps.
 
-The docstring gets the errors that these steps and axes have in common, before its example.
+The decorator adds the errors of these steps and of axes to the docstring, before its example.
 
 The error boundary (:mod:`dparray._functions.error_boundary`) is not among them: functions call each
 other without it. It takes the fast path itself, so that a call of a user passes one wrapper.

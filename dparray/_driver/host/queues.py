@@ -1,8 +1,8 @@
 """Queues of the host processor: an order of work, and events that are counters.
 
-Work of a queue runs one after another, on a thread. The thread starts with the first work that the
-caller does not do itself, and ends when there has been none for a while. Short work is done by the
-caller if the queue has no other.
+The work of a queue runs one after another, on a thread. The thread starts with the first work that
+the caller does not do itself, and ends after a while without work. The caller does short work
+itself if the queue has no other.
 
 State: the default queues, and the queues that were used.
 """

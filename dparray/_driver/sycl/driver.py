@@ -58,7 +58,9 @@ has_loaded = modules.is_used
 
 
 def for_launch(queue: dpctl.SyclQueue, kernel: int, index_space: PackedRange) -> bytes | None:
-    """Return nothing, or ``None`` if no work is submitted with the interpreter's lock held."""
+    """Return no words; ``None`` after an in-order queue was used: submissions then release the
+    interpreter's lock.
+    """
     return None if in_order.has_in_order_queue() else b""
 
 
