@@ -96,7 +96,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.allocation import full_scalar
-from dparray._array.apply import apply, astype_array, operate, operate_into
+from dparray._array.apply import astype_array, operate, operate_into, ops
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
@@ -115,7 +115,7 @@ from dparray._functions.elementwise import cbrt, exp2, expm1, log1p, where
 from dparray._functions.reductions import max as _max
 from dparray._functions.reductions import sum as _sum
 from dparray._functions.ufunc_options import apply_with_options
-from dparray._graph.ops import OPS, Op
+from dparray._graph.ops import Op
 from dparray._graph.reductions import REDUCTION_COST
 from dparray._layout import broadcast_shapes
 from dparray._placement import common_placement
@@ -622,7 +622,7 @@ def multigammaln(a: Any, d: int) -> ndarray:
     constant = d * (d - 1) / 4 * float(np.log(np.pi))
     total = _FUNCTIONS["gammaln"](a)
     for k in range(1, d):
-        total = total + _FUNCTIONS["gammaln"](apply(OPS["subtract"], a, k / 2))
+        total = total + _FUNCTIONS["gammaln"](ops.subtract(a, k / 2))
     return total + constant
 
 
@@ -652,7 +652,7 @@ def comb(n: Any, k: Any) -> ndarray:
         [5. 0.]
     """
     n, k = check_arrays("special.comb", ("n", n), ("k", k))
-    is_one = apply(OPS["logical_and"], k >= 0, k <= n)
+    is_one = ops.logical_and(k >= 0, k <= n)
     return where(is_one, _FUNCTIONS["binom"](n, k), 0)
 
 
@@ -692,14 +692,14 @@ def logsumexp(
     """
     a = _as_float("logsumexp", a)
     kept = _max(a, axis=axis, keepdims=True)
-    kept = where(apply(OPS["isfinite"], kept), kept, 0)
-    terms = apply(OPS["exp"], a - kept)
+    kept = where(ops.isfinite(kept), kept, 0)
+    terms = ops.exp(a - kept)
     if b is not None:
-        terms = apply(OPS["multiply"], terms, b)
+        terms = terms * b
     total = _sum(terms, axis=axis, keepdims=True)
-    sign = apply(OPS["sign"], total)
-    size = apply(OPS["abs"], total) if return_sign else total
-    found = apply(OPS["log"], size) + kept
+    sign = ops.sign(total)
+    size = ops.abs(total) if return_sign else total
+    found = ops.log(size) + kept
     if not keepdims:
         found, sign = (_sum(value, axis=axis) for value in (found, sign))  # with one element each
     return (found, sign) if return_sign else found
@@ -713,7 +713,7 @@ def softmax(x: Any, axis: Any = None) -> ndarray:
         [0. 0. 1.]
     """
     x = _as_float("softmax", x)
-    terms = apply(OPS["exp"], x - _max(x, axis=axis, keepdims=True))
+    terms = ops.exp(x - _max(x, axis=axis, keepdims=True))
     return terms / _sum(terms, axis=axis, keepdims=True)
 
 
@@ -726,10 +726,10 @@ def log_softmax(x: Any, axis: Any = None) -> ndarray:
     """
     x = _as_float("log_softmax", x)
     largest = _max(x, axis=axis, keepdims=True)
-    largest = where(apply(OPS["isfinite"], largest), largest, 0)
+    largest = where(ops.isfinite(largest), largest, 0)
     less = x - largest
-    total = _sum(apply(OPS["exp"], less), axis=axis, keepdims=True)
-    return less - apply(OPS["log"], total)
+    total = _sum(ops.exp(less), axis=axis, keepdims=True)
+    return less - ops.log(total)
 
 
 def _as_float(name: str, x: Any) -> ndarray:

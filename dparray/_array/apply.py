@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,9 @@ OPERATIONS: dict[Op, Callable[..., ndarray]] = {
     op: general_operation(op) if fastpath.module is None else fastpath.module.operation(number)
     for op, number in NUMBERS.items()
 }
+
+#: The same functions by name: ``ops.less(x, y)``. Where ``x`` is known to be an array, ``x < y``.
+ops = SimpleNamespace(**{op.name: function for op, function in OPERATIONS.items()})
 
 
 def copy_of(x: ndarray, order: str = "C") -> ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dparray import _dtypes
-from dparray._array.apply import OPERATIONS, Binary, apply, as_operand, defer
+from dparray._array.apply import OPERATIONS, Binary, as_operand, defer, ops
 from dparray._array.ndarray import ndarray
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
 from dparray.memory.libraries import usm
@@ -35,7 +35,7 @@ def _power_family() -> tuple[Binary, Binary, Binary]:
                 "dp.remainder(x ** y, modulus)"
             )
         if type(other) is int and other == 2 and self.dtype.kind == "b":
-            return apply(OPS["square"], as_operand(self, _dtypes.int8))
+            return ops.square(as_operand(self, _dtypes.int8))
         return power(self, other)
 
     return power_or_square, reflected, in_place

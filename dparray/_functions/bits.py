@@ -8,7 +8,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import from_host
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array, ops
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.creation import full
@@ -17,7 +17,6 @@ from dparray._functions.operands import placement_keywords
 from dparray._functions.public import public
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import with_options
-from dparray._graph.ops import OPS
 from dparray.exceptions import ArgumentError, DTypeError
 
 __all__ = ["bitwise_count", "packbits", "unpackbits"]
@@ -41,7 +40,7 @@ def bitwise_count(x: Any, /) -> ndarray:
         return astype_array(x, _dtypes.uint8)
     # the absolute value of the minimum overflows to itself, whose bits are correct
     if x.dtype.kind == "i":
-        x = astype_array(apply(OPS["abs"], x), np.dtype(f"u{x.itemsize}"))
+        x = astype_array(ops.abs(x), np.dtype(f"u{x.itemsize}"))
     # Sums of adjacent fields of 1, 2 and 4 bits; a multiplication adds the bytes.
     bits = astype_array(x, _dtypes.uint64)
     bits = bits - ((bits >> 1) & 0x5555555555555555)
@@ -77,7 +76,7 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
     lines = moveaxis(x, axis, -1)
     count = -(-lines.shape[-1] // 8)
     bits = full((*lines.shape[:-1], 8 * count), 0, "uint8", **placement_keywords(x))
-    bits[..., : lines.shape[-1]] = apply(OPS["not_equal"], lines, 0)
+    bits[..., : lines.shape[-1]] = lines != 0
     fields = reshape(bits, (*lines.shape[:-1], count, 8)) << shifts
     return moveaxis(sum_of(fields, -1, dtype="uint8"), -1, axis)
 

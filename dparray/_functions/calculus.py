@@ -12,7 +12,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
-from dparray._array.apply import apply, astype_array, copy_of
+from dparray._array.apply import apply, astype_array, copy_of, ops
 from dparray._array.assignment import assign
 from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
@@ -213,7 +213,7 @@ def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Plac
             + (right - left) / (left * right) * inner
             + left / (right * (left + right)) * after
         )
-        is_even = apply(OPS["equal"], steps, steps[0]).all()
+        is_even = (steps == steps[0]).all()
         inside = where(is_even, (after - before) / (2 * steps[0]), inside)
         first, second = steps[0], steps[1] if extent > 2 else steps[0]
         last, last_but_one = steps[-1], steps[-2] if extent > 2 else steps[-1]
@@ -301,16 +301,14 @@ def unwrap(
     if dtype.kind in "biu":
         high, rest = builtins.divmod(period, 2)
         is_ambiguous = rest == 0
-    inside = apply(OPS["remainder"], apply(OPS["add"], steps, high), period)
-    wrapped = apply(OPS["subtract"], inside, high)
+    inside = ops.add(steps, high) % period
+    wrapped = inside - high
     if is_ambiguous:
-        at_edge = apply(
-            OPS["logical_and"], apply(OPS["equal"], wrapped, -high), apply(OPS["greater"], steps, 0)
-        )
+        at_edge = ops.logical_and(ops.equal(wrapped, -high), ops.greater(steps, 0))
         wrapped = where(at_edge, high, wrapped)
     largest = period / 2 if discont is None else discont
-    is_plain = apply(OPS["less"], apply(OPS["abs"], steps), largest)
-    correction = where(is_plain, 0, apply(OPS["subtract"], wrapped, steps))
+    is_plain = ops.abs(steps) < largest
+    correction = where(is_plain, 0, wrapped - steps)
     result = copy_of(x, "K")
     rest_of = (*(slice(None),) * axis, slice(1, None))
     result[rest_of] = x[rest_of] + cumsum(correction, axis)

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import chosen_placement, empty_array, from_host, placed_like
-from dparray._array.apply import apply, astype_array, cast_unsafe, copy_of
+from dparray._array.apply import astype_array, cast_unsafe, copy_of, ops
 from dparray._array.assignment import assign
 from dparray._array.ndarray import as_method, materialize, ndarray
 from dparray._array.operands import (
@@ -31,7 +31,6 @@ from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.public import array_method, public
 from dparray._functions.reductions import all as all_of
-from dparray._graph.ops import OPS
 from dparray._placement import check_dtype, check_usm_type, common_placement, placement_of
 from dparray._runtime import queues
 from dparray.algorithms.tiled_transpose import contiguous_copy
@@ -76,7 +75,7 @@ def asarray_chkfinite(
         (2,)
     """
     x = asarray(obj, dtype, order, **place)
-    if x.dtype.kind in "fc" and not bool(all_of(apply(OPS["isfinite"], x))):
+    if x.dtype.kind in "fc" and not bool(all_of(ops.isfinite(x))):
         raise ArgumentError("asarray_chkfinite: x must not contain NaN or infinity")
     return x
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import OPERATIONS, apply, as_operand, operate
+from dparray._array.apply import OPERATIONS, apply, as_operand, operate, ops
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.nodes import array_of_operation
 from dparray._array.operands import (
@@ -116,7 +116,7 @@ def _rint(x: Any, /) -> ndarray:
     if x.dtype.kind in "biu":
         dtype = _dtypes.resolve(np.rint, (x.dtype,))[-1]
         x = converted(x, _dtypes.fit_device(dtype, traits_of(x.queue)))
-    return apply(OPS["round"], x)
+    return ops.round(x)
 
 
 def _make_rint() -> Callable[..., ndarray]:
@@ -165,7 +165,7 @@ def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
         >>> dp.rsqrt(dp.asarray([0.25, 1.0])).asnumpy()
         array([2., 1.])
     """
-    root = apply(OPS["sqrt"], x)
+    root = ops.sqrt(x)
     return apply(OPS["reciprocal"], root, out=root if out is None else out)
 
 
@@ -207,8 +207,8 @@ def angle(x: Any, /, deg: bool = False) -> ndarray:
     """
     in_degrees = _layout.check_flag("angle", "deg", deg)
     imaginary = imag(x) if x.dtype.kind == "c" else 0
-    turned = apply(OPS["atan2"], imaginary, real(x))
-    return apply(OPS["multiply"], turned, 180 / np.pi) if in_degrees else turned
+    turned = ops.atan2(imaginary, real(x))
+    return ops.multiply(turned, 180 / np.pi) if in_degrees else turned
 
 
 def _set_real(self: ndarray, value: Any) -> None:
@@ -397,9 +397,9 @@ def clip(
     if min is not None and max is not None:
         # If two values are equal, the result is the second, the element, so that -0.0 keeps its
         # sign.
-        return apply(OPS["minimum"], max, apply(OPS["maximum"], min, result))
+        return ops.minimum(max, ops.maximum(min, result))
     if min is not None:
-        result = apply(OPS["maximum"], result, min)
+        result = ops.maximum(result, min)
     if max is not None:
-        result = apply(OPS["minimum"], result, max)
+        result = ops.minimum(result, max)
     return x.copy("K") if result is x else result  # type: ignore[attr-defined, no-any-return]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array
 from dparray._array.dispatch import compute, compute_at_once
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
@@ -23,7 +23,6 @@ from dparray._functions.joining import concat, on_one_queue, stack
 from dparray._functions.manipulation import atleast_1d, broadcast_to, reshape
 from dparray._functions.public import public
 from dparray._functions.ranges import arange, linspace
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.device import queue_of
 from dparray.exceptions import DTypeError, ShapeError, UnsupportedFeatureError
@@ -280,8 +279,8 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
     rest = astype_array(indices, _dtypes.int64, copy=False)
     found = []
     for extent in extents[::-1] if order == "C" else extents:
-        found.append(apply(OPS["remainder"], rest, extent))
-        rest = apply(OPS["floor_divide"], rest, extent)
+        found.append(rest % extent)
+        rest = rest // extent
     return tuple(found[::-1] if order == "C" else found)
 
 

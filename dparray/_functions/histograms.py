@@ -11,7 +11,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.allocation import empty_on, from_host
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import astype_array, choose_elements, ops
 from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -26,7 +26,6 @@ from dparray._functions.quantiles import percentile
 from dparray._functions.reductions import max as max_of
 from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import sum as sum_of
-from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray.algorithms.histograms import count_in_bins, count_integers, even_edges
 from dparray.exceptions import ArgumentError, ShapeError
@@ -257,19 +256,15 @@ def _counts(
     cell: Any = None
     inside: Any = None
     for column, edge, extent in zip(columns, edges, shape, strict=True):
-        index = apply(OPS["subtract"], digitize(column, edge), 1)
+        index = digitize(column, edge) - 1
         # The last cell includes its right edge.
-        index = choose_elements(function, apply(OPS["equal"], column, edge[-1]), extent - 1, index)
-        fits = apply(
-            OPS["logical_and"],
-            apply(OPS["greater_equal"], index, 0),
-            apply(OPS["less"], index, extent),
-        )
+        index = choose_elements(function, column == edge[-1], extent - 1, index)
+        fits = ops.logical_and(ops.greater_equal(index, 0), ops.less(index, extent))
         if cell is None:
             cell, inside = index, fits
         else:
-            cell = apply(OPS["add"], apply(OPS["multiply"], cell, extent), index)
-            inside = apply(OPS["logical_and"], inside, fits)
+            cell = ops.multiply(cell, extent) + index
+            inside = ops.logical_and(inside, fits)
     # Points outside are counted in an extra cell behind the last one.
     total = math.prod(shape)
     cell = choose_elements(function, inside, cell, total)
@@ -348,8 +343,8 @@ def _number_of_bins(function: str, x: ndarray, bins: Any, range: Any, weights: A
     first, last = histogram_bin_edges(x, 1, range).asnumpy()
     values = ravel(x)
     if range is not None:
-        values = values[apply(OPS["greater_equal"], values, float(first))]
-        values = values[apply(OPS["less_equal"], values, float(last))]
+        values = values[values >= float(first)]
+        values = values[values <= float(last)]
     if not values.size:
         return 1
     width = _WIDTHS[bins](values, (first, last))
@@ -385,7 +380,7 @@ def _by_doane(x: ndarray, range: Any) -> Any:
     count, deviation = x.size, float(std(x))
     if count <= 2 or not deviation:
         return 0.0
-    ratio = apply(OPS["divide"], apply(OPS["subtract"], x, mean(x)), deviation)
+    ratio = ops.subtract(x, mean(x)) / deviation
     skewness = np.abs(mean(ratio * ratio * ratio).asnumpy()[()])
     usual = np.sqrt(6 * (count - 2) / ((count + 1) * (count + 3)))
     return _extent(x) / (1 + np.log2(count) + np.log2(1 + skewness / usual))

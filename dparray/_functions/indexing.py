@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import from_host
-from dparray._array.apply import apply, astype_array, cast_unsafe, choose_elements
+from dparray._array.apply import astype_array, cast_unsafe, choose_elements, ops
 from dparray._array.assignment import assign, write_out
 from dparray._array.dispatch import by_name, compute, compute_at_once
 from dparray._array.host_fastpath import compute_small
@@ -36,7 +36,6 @@ from dparray._functions.joining import resize
 from dparray._functions.manipulation import diagonal, ravel, reshape
 from dparray._functions.operands import arrays_of, placement_keywords
 from dparray._functions.public import public
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.reduction import reduce
 from dparray.algorithms.selection import can_locate, positions
@@ -81,11 +80,11 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
         return tuple(found)
 
     def by_kernel() -> tuple[ndarray, ...]:
-        flat = positions(x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0))
+        flat = positions(x if x.dtype.kind == "b" else ops.not_equal(x, 0))
         found = []
         for extent in reversed(x.shape[1:]):
-            found.append(apply(OPS["remainder"], flat, extent))
-            flat = apply(OPS["floor_divide"], flat, extent)
+            found.append(flat % extent)
+            flat = flat // extent
         return (flat, *reversed(found))
 
     kernel = by_kernel if can_locate(x) else None
@@ -102,9 +101,9 @@ def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarra
     if mode == "raise":
         return positions
     if mode == "wrap":
-        return apply(OPS["remainder"], positions, extent)
+        return positions % extent
     if mode == "clip":
-        return apply(OPS["minimum"], apply(OPS["maximum"], positions, 0), extent - 1)
+        return ops.minimum(ops.maximum(positions, 0), extent - 1)
     raise ArgumentError(f"{function}: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}")
 
 
@@ -471,15 +470,15 @@ def choose(
         raise ArgumentError(f"choose: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}")
     check_out("choose", named, out)
     if mode == "wrap":
-        x = apply(OPS["remainder"], x, len(values))
+        x = ops.remainder(x, len(values))
     elif mode == "clip":
-        x = apply(OPS["minimum"], apply(OPS["maximum"], x, 0), len(values) - 1)
+        x = ops.minimum(ops.maximum(x, 0), len(values) - 1)
     elif x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
         raise IndexError(f"choose: the elements of x must be from 0 to {len(values) - 1}")
     dtype = np.result_type(*(v.dtype if isinstance(v, ndarray | np.generic) else v for v in values))
     result = full((), 0, dtype=dtype, sycl_queue=x.queue, usm_type=x.usm_type)
     for position, value in enumerate(values):
-        result = where(apply(OPS["equal"], x, position), value, result)
+        result = where(ops.equal(x, position), value, result)
     if out is None:
         return result
     assign(out, result, "choose")

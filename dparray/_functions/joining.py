@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on, from_host, order_by_columns
-from dparray._array.apply import apply, cast_unsafe, real_parts
+from dparray._array.apply import cast_unsafe, ops, real_parts
 from dparray._array.assignment import assign
 from dparray._array.host_fastpath import SCALARS
 from dparray._array.ndarray import ndarray
@@ -40,7 +40,6 @@ from dparray._functions.manipulation import (
 from dparray._functions.public import public
 from dparray._functions.ufunc_options import DEFAULT_CASTING, check_casting
 from dparray._graph.assembly import Box
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
 
@@ -310,7 +309,7 @@ def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
     if trim.lower() not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: trim must be 'f', 'b' or 'fb'; got {trim!r}")
     axes = range(x.ndim) if axis is None else _layout.normalize_axes("trim_zeros", axis, x.ndim)
-    is_there = apply(OPS["not_equal"], x, 0).asnumpy()
+    is_there = ops.not_equal(x, 0).asnumpy()
     index = [slice(None)] * x.ndim
     for at in axes:
         others = tuple(other for other in range(x.ndim) if other != at)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array, ops
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._driver import traits_of
@@ -17,7 +17,6 @@ from dparray._functions.operands import arrays_of, as_float
 from dparray._functions.public import public
 from dparray._functions.reductions import all as all_of
 from dparray._functions.ufunc_options import with_options
-from dparray._graph.ops import OPS
 from dparray.exceptions import DTypeError, ShapeError
 
 __all__ = [
@@ -51,7 +50,7 @@ def isposinf(x: Any, /) -> ndarray:
         >>> dp.isposinf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
         array([ True, False])
     """
-    return apply(OPS["equal"], _signed("isposinf", x), math.inf)
+    return _signed("isposinf", x) == math.inf
 
 
 @with_options
@@ -65,7 +64,7 @@ def isneginf(x: Any, /) -> ndarray:
         >>> dp.isneginf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
         array([False,  True])
     """
-    return apply(OPS["equal"], _signed("isneginf", x), -math.inf)
+    return _signed("isneginf", x) == (-math.inf)
 
 
 @public()
@@ -76,7 +75,7 @@ def isreal(x: Any, /) -> ndarray:
         >>> dp.isreal(dp.asarray([1 + 0j, 1j])).asnumpy()
         array([ True, False])
     """
-    return apply(OPS["equal"], x.imag, 0)
+    return ops.equal(x.imag, 0)
 
 
 def iscomplex(x: Any, /) -> ndarray:
@@ -86,7 +85,7 @@ def iscomplex(x: Any, /) -> ndarray:
         >>> dp.iscomplex(dp.asarray([1 + 0j, 1j])).asnumpy()
         array([False,  True])
     """
-    return apply(OPS["logical_not"], isreal(x))
+    return ops.logical_not(isreal(x))
 
 
 def _are_alike(x1: Any, x2: Any, *options: Any) -> bool:
@@ -130,20 +129,16 @@ def isclose(
     elif isinstance(second, ndarray) and second.dtype.kind in "iu":
         second = astype_array(second, _dtypes.default_float(traits_of(second.queue)))
     if isinstance(second, ndarray):
-        bound = apply(OPS["abs"], second) * rtol + atol
-        is_finite: Any = apply(OPS["isfinite"], second)
+        bound = ops.abs(second) * rtol + atol
+        is_finite: Any = ops.isfinite(second)
     else:  # the dtype of `first` may not hold it
         bound, is_finite = abs(second) * rtol + atol, bool(np.isfinite(second))
-    near = apply(OPS["less_equal"], apply(OPS["abs"], apply(OPS["subtract"], first, second)), bound)
-    near = apply(OPS["logical_and"], near, is_finite)
-    result = apply(OPS["logical_or"], near, apply(OPS["equal"], x1, x2))
+    near = ops.abs(ops.subtract(first, second)) <= bound
+    near = ops.logical_and(near, is_finite)
+    result = ops.logical_or(near, ops.equal(x1, x2))
     if equal_nan:
-        both = apply(
-            OPS["logical_and"],
-            apply(OPS["isnan"], as_array(x1, x2)),
-            apply(OPS["isnan"], as_array(x2, x1)),
-        )
-        result = apply(OPS["logical_or"], result, both)
+        both = ops.logical_and(ops.isnan(as_array(x1, x2)), ops.isnan(as_array(x2, x1)))
+        result = ops.logical_or(result, both)
     return result
 
 
@@ -173,10 +168,10 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
     """
     if x1.shape != x2.shape:
         return False
-    same = apply(OPS["equal"], x1, x2)
+    same = ops.equal(x1, x2)
     if equal_nan:
-        both = apply(OPS["logical_and"], apply(OPS["isnan"], x1), apply(OPS["isnan"], x2))
-        same = apply(OPS["logical_or"], same, both)
+        both = ops.logical_and(ops.isnan(x1), ops.isnan(x2))
+        same = ops.logical_or(same, both)
     return bool(all_of(same))
 
 
@@ -192,7 +187,7 @@ def array_equiv(x1: Any, x2: Any, /) -> bool:
         _layout.broadcast_shapes("array_equiv", [x1.shape, x2.shape])
     except ShapeError:
         return False
-    return bool(all_of(apply(OPS["equal"], x1, x2)))
+    return bool(all_of(ops.equal(x1, x2)))
 
 
 @public()
@@ -210,5 +205,5 @@ def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
     if x.dtype.kind != "c":
         return x
     limit = tol * float(np.finfo(x.dtype).eps) if tol > 1 else tol
-    near = apply(OPS["less"], apply(OPS["abs"], x.imag), limit)
+    near = ops.abs(x.imag) < limit
     return x.real if bool(all_of(near)) else x

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, as_operand, astype_array, choose_elements, copy_of
+from dparray._array.apply import apply, as_operand, astype_array, choose_elements, copy_of, ops
 from dparray._array.assignment import assign
 from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import as_method, ndarray
@@ -83,11 +83,11 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     scale = 10.0 ** abs(decimals)
     if x.dtype.kind in "fc":
         towards, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-        whole = apply(OPS["round"], apply(OPS[towards], x, scale))
+        whole = ops.round(apply(OPS[towards], x, scale))
         return apply(OPS[back], whole, scale, out=out)
     # Computed in floats, as in NumPy; multiplying by 0.1 is not division by 10.
-    tens = apply(OPS["divide"], as_operand(x, _dtypes.default_float(traits_of(x.queue))), scale)
-    rounded = apply(OPS["multiply"], apply(OPS["round"], tens), scale)
+    tens = as_operand(x, _dtypes.default_float(traits_of(x.queue))) / scale
+    rounded = ops.round(tens) * scale
     if out is None:
         return astype_array(rounded, x.dtype)
     # Floats may hold values beyond the range of the integers.
@@ -120,7 +120,7 @@ def fix(x: Any, /) -> ndarray:
         >>> dp.fix(dp.asarray([-1.6])).asnumpy()
         array([-1.])
     """
-    return apply(OPS["trunc"], x)
+    return ops.trunc(x)
 
 
 @with_options
@@ -134,7 +134,7 @@ def fabs(x: Any, /) -> ndarray:
         >>> dp.fabs(dp.asarray([-2])).asnumpy()
         array([2.])
     """
-    return apply(OPS["abs"], *in_loop("fabs", ("x", x)))
+    return ops.abs(*in_loop("fabs", ("x", x)))
 
 
 @with_options
@@ -148,7 +148,7 @@ def deg2rad(x: Any, /) -> ndarray:
         >>> float(dp.deg2rad(180.0)) == dp.pi
         True
     """
-    return apply(OPS["multiply"], *in_loop("deg2rad", ("x", x)), math.pi / 180)
+    return ops.multiply(*in_loop("deg2rad", ("x", x)), math.pi / 180)
 
 
 @with_options
@@ -162,7 +162,7 @@ def rad2deg(x: Any, /) -> ndarray:
         >>> float(dp.rad2deg(dp.pi))
         180.0
     """
-    return apply(OPS["multiply"], *in_loop("rad2deg", ("x", x)), 180 / math.pi)
+    return ops.multiply(*in_loop("rad2deg", ("x", x)), 180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -177,11 +177,9 @@ def sinc(x: Any, /) -> ndarray:
         array([1.        , 0.63661977])
     """
     x = as_float(x)
-    angle = apply(OPS["multiply"], x, math.pi)
-    angle = where(apply(OPS["equal"], x, 0), 1e-20, angle)
-    return where(
-        apply(OPS["equal"], x, 0), 1.0, apply(OPS["divide"], apply(OPS["sin"], angle), angle)
-    )
+    angle = ops.multiply(x, math.pi)
+    angle = where(ops.equal(x, 0), 1e-20, angle)
+    return where(ops.equal(x, 0), 1.0, ops.sin(angle) / angle)
 
 
 @with_options_of_two
@@ -196,7 +194,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
         [[3, -4], [1, 1]]
     """
     x1, x2 = arrays_of("divmod", ("x1", x1), ("x2", x2))
-    return apply(OPS["floor_divide"], x1, x2), apply(OPS["remainder"], x1, x2)
+    return ops.floor_divide(x1, x2), ops.remainder(x1, x2)
 
 
 @with_options
@@ -214,18 +212,16 @@ def fmod(x1: Any, x2: Any, /) -> ndarray:
     x1, x2 = in_loop("fmod", ("x1", x1), ("x2", x2))
     kind = (x1 if isinstance(x1, ndarray) else x2).dtype.kind
     if kind == "f":
-        sizes = [
-            apply(OPS["abs"], x) if isinstance(x, ndarray) else builtins.abs(x) for x in (x1, x2)
-        ]
-        return apply(OPS["copysign"], apply(OPS["remainder"], *sizes), x1)
-    rest = apply(OPS["remainder"], x1, x2)
+        sizes = [ops.abs(x) if isinstance(x, ndarray) else builtins.abs(x) for x in (x1, x2)]
+        return ops.copysign(ops.remainder(*sizes), x1)
+    rest = ops.remainder(x1, x2)
     if kind != "i":
         return rest
     # It has the sign of x2. The absolute value of the minimum integer overflows, so none is
     # computed.
-    differs = apply(OPS["not_equal"], apply(OPS["less"], rest, 0), apply(OPS["less"], x1, 0))
-    differs = apply(OPS["logical_and"], differs, apply(OPS["not_equal"], rest, 0))
-    return where(differs, apply(OPS["subtract"], rest, x2), rest)
+    differs = ops.less(rest, 0) != ops.less(x1, 0)
+    differs = ops.logical_and(differs, ops.not_equal(rest, 0))
+    return where(differs, rest - x2, rest)
 
 
 def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
@@ -235,9 +231,9 @@ def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
         return result
     for value, other in ((x2, x1), (x1, x2)):
         if isinstance(value, ndarray):
-            result = where(apply(OPS["isnan"], value), other, result)
+            result = where(ops.isnan(value), other, result)
         elif value != value:
-            result = apply(OPS["positive"], as_operand(other, result.dtype))
+            result = ops.positive(as_operand(other, result.dtype))
     return result
 
 
@@ -280,7 +276,7 @@ def float_power(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.float_power(dp.asarray([2]), -1).asnumpy()
         array([0.5])
     """
-    return apply(OPS["pow"], *in_loop("float_power", ("x1", x1), ("x2", x2)))
+    return ops.pow(*in_loop("float_power", ("x1", x1), ("x2", x2)))
 
 
 @with_options
@@ -297,11 +293,11 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
     """
     x1, x2 = in_loop("logaddexp2", ("x1", x1), ("x2", x2))
     # The larger one plus the contribution of the other, so that no infinite value is scaled.
-    larger = apply(OPS["maximum"], x1, x2)
-    distance = apply(OPS["abs"], apply(OPS["subtract"], x1, x2))
-    distance = choose_elements("logaddexp2", apply(OPS["equal"], x1, x2), 0.0, distance)
-    added = apply(OPS["log1p"], apply(OPS["exp2"], apply(OPS["negative"], distance)))
-    return apply(OPS["add"], larger, apply(OPS["multiply"], added, 1 / math.log(2)))
+    larger = ops.maximum(x1, x2)
+    distance = ops.abs(ops.subtract(x1, x2))
+    distance = choose_elements("logaddexp2", ops.equal(x1, x2), 0.0, distance)
+    added = ops.log1p(ops.exp2(ops.negative(distance)))
+    return larger + ops.multiply(added, 1 / math.log(2))
 
 
 @with_options
@@ -319,8 +315,8 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
     x1, x2 = in_loop("heaviside", ("x1", x1), ("x2", x2))
     x1 = as_array(x1, x2)
     x1 = as_operand(x1, (x2 if isinstance(x2, ndarray) else x1).dtype)
-    step = where(apply(OPS["isnan"], x1), x1, astype_array(apply(OPS["greater"], x1, 0), x1.dtype))
-    return where(apply(OPS["equal"], x1, 0), x2, step)
+    step = where(ops.isnan(x1), x1, astype_array(ops.greater(x1, 0), x1.dtype))
+    return where(ops.equal(x1, 0), x2, step)
 
 
 @with_options
@@ -391,9 +387,9 @@ def nan_to_num(
     low = float(limits.min) if neginf is None else neginf
     for part in (target.real, target.imag) if x.dtype.kind == "c" else (target,):
         # Each condition refers to the original values, not to earlier replacements.
-        mended = where(apply(OPS["equal"], part, math.inf), high, part)
-        mended = where(apply(OPS["equal"], part, -math.inf), low, mended)
-        part[...] = where(apply(OPS["isnan"], part), nan, mended)
+        mended = where(ops.equal(part, math.inf), high, part)
+        mended = where(ops.equal(part, -math.inf), low, mended)
+        part[...] = where(ops.isnan(part), nan, mended)
     return target
 
 
@@ -416,30 +412,30 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
         [[0.5, 0.75], [4, 0]]
     """
     (x,) = in_loop("frexp", ("x", x))
-    size = apply(OPS["abs"], x)
-    plain = apply(OPS["logical_and"], apply(OPS["isfinite"], x), apply(OPS["not_equal"], x, 0))
+    size = ops.abs(x)
+    plain = ops.logical_and(ops.isfinite(x), ops.not_equal(x, 0))
     # Subnormal numbers are scaled up first, so that their logarithm is accurate enough.
     tiny = float(np.finfo(x.dtype).tiny)
     raised = 2.0 ** (np.finfo(x.dtype).nmant + 2)
-    is_small = apply(OPS["less"], size, tiny)
+    is_small = size < tiny
     size = where(is_small, size * raised, size)
     size = where(plain, size, 1.0)
-    exponent = apply(OPS["floor"], apply(OPS["log2"], size)) + 1.0
+    exponent = ops.floor(ops.log2(size)) + 1.0
     half = _scaled_by_two(size, -exponent)
-    too_large = apply(OPS["greater_equal"], half, 1.0)
-    too_small = apply(OPS["less"], half, 0.5)
+    too_large = half >= 1.0
+    too_small = half < 0.5
     half = where(too_large, half / 2, where(too_small, half * 2, half))
     exponent = where(too_large, exponent + 1, where(too_small, exponent - 1, exponent))
     exponent = where(is_small, exponent - math.log2(raised), exponent)
-    mantissa = where(plain, apply(OPS["copysign"], half, x), x)
+    mantissa = where(plain, ops.copysign(half, x), x)
     return mantissa, astype_array(where(plain, exponent, 0.0), _dtypes.int32)
 
 
 def _scaled_by_two(x: ndarray, exponent: ndarray) -> ndarray:
     """Return ``x * 2**exponent``, computed in three steps whose powers do not overflow."""
-    part = apply(OPS["trunc"], exponent / 3)
-    power = apply(OPS["exp2"], part)
-    return x * power * power * apply(OPS["exp2"], exponent - part * 2)
+    part = ops.trunc(exponent / 3)
+    power = ops.exp2(part)
+    return x * power * power * ops.exp2(exponent - part * 2)
 
 
 @with_options
@@ -464,7 +460,7 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
     if dtype == _dtypes.float16:  # the power alone may not fit in float16
         x1 = as_operand(x1, _dtypes.float32)
     most = 2 * np.finfo(dtype).maxexp + 100
-    limited = apply(OPS["minimum"], apply(OPS["maximum"], x2, -most), most)
+    limited = ops.minimum(ops.maximum(x2, -most), most)
     return astype_array(_scaled_by_two(x1, astype_array(limited, x1.dtype)), dtype, copy=False)
 
 
@@ -482,9 +478,9 @@ def spacing(x: Any, /) -> ndarray:
     (x,) = in_loop("spacing", ("x", x))
     away = full((), math.inf, x.dtype, **placement_keywords(x))
     if x.dtype != _dtypes.float16:  # for float16 NumPy always uses the next larger number
-        away = choose_elements("spacing", apply(OPS["less"], x, 0), -away, away)
-    found = apply(OPS["subtract"], apply(OPS["nextafter"], x, away), x)
-    return choose_elements("spacing", apply(OPS["isfinite"], x), found, math.nan)
+        away = choose_elements("spacing", ops.less(x, 0), -away, away)
+    found = ops.nextafter(x, away) - x
+    return choose_elements("spacing", ops.isfinite(x), found, math.nan)
 
 
 @public()
@@ -500,7 +496,7 @@ def i0(x: Any, /) -> ndarray:
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
     found = compute("i0", (("x", x),), host=True, library=by_name("i0"))
-    return where(apply(OPS["isinf"], x), x * x, found)  # NumPy returns NaN for infinities
+    return where(ops.isinf(x), x * x, found)  # NumPy returns NaN for infinities
 
 
 @with_options_of_two
@@ -515,7 +511,7 @@ def modf(x: Any, /) -> tuple[ndarray, ndarray]:
         [[0.5, -0.25], [1.0, -2.0]]
     """
     (x,) = in_loop("modf", ("x", x))
-    whole = apply(OPS["trunc"], x)
-    rest = apply(OPS["subtract"], x, whole)
-    rest = choose_elements("modf", apply(OPS["isinf"], x), 0.0, rest)
-    return apply(OPS["copysign"], rest, x), whole
+    whole = ops.trunc(x)
+    rest = ops.subtract(x, whole)
+    rest = choose_elements("modf", ops.isinf(x), 0.0, rest)
+    return ops.copysign(rest, x), whole

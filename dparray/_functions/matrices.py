@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import chosen_placement, empty_on, is_made_by_host
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array, ops
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
@@ -27,7 +27,6 @@ from dparray._functions.manipulation import broadcast_to, diagonal, ravel
 from dparray._functions.operands import placement_keywords
 from dparray._functions.public import public
 from dparray._functions.ranges import arange
-from dparray._graph.ops import OPS
 from dparray._placement import Placement, placement_of
 from dparray.exceptions import ShapeError
 
@@ -74,7 +73,7 @@ def eye(
     chosen = checked_dtype(dtype, placement)
     if order in ("C", "A", "K") and may_wait(placement, prod(shape), chosen):
         rows, columns = (positions(placement, shape, each) for each in ((1, 0), (0, 1)))
-        is_one = apply(OPS["equal"], apply(OPS["add"], rows, k) if k else rows, columns)
+        is_one = (ops.add(rows, k) if k else rows) == columns
         return astype_array(is_one, chosen, copy=False)
     if order in ("C", "A", "K") and is_made_by_host(prod(shape), *placement):
         return ndarray._from_host_value(np.eye(shape[0], shape[1], k, chosen), *placement)
@@ -268,7 +267,7 @@ def vander(
             assign(result[:, at], 1)
             power = result[:, at].copy()
         else:
-            power = apply(OPS["multiply"], power, x)
+            power = power * x
             assign(result[:, at], power)
     return result
 

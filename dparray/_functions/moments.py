@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dparray import _dtypes
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import astype_array, choose_elements, ops
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, scalar_value
@@ -28,7 +28,6 @@ from dparray._functions.reductions import (
     reduce_over,
     sum,
 )
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, ShapeError
 
@@ -66,7 +65,7 @@ def _mean_in(
             keepdims,
         )
         number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), _dtypes.real_of(wide))
-        return astype_array(apply(OPS["divide"], total, number), loop_dtype, copy=False)
+        return astype_array(total / number, loop_dtype, copy=False)
     count = float(product(x.shape[axis] for axis in axes))
     narrow = astype_array(x, wide, copy=False) if x.dtype == _dtypes.float16 else x
     result = reduce_over("mean", narrow, axes, wide, None, keepdims, count)
@@ -188,19 +187,19 @@ def _variance(
         known_mean = _mean_in(x, wide, axes, True, mask)
     else:
         common_placement(name, (("a", x), ("mean", check_array(name, "mean", known_mean))))
-    distance = apply(OPS["subtract"], x, known_mean)
+    distance = x - known_mean
     if wide.kind == "c":
-        distance = apply(OPS["abs"], distance)
-    squares = apply(OPS["square"], distance)
+        distance = ops.abs(distance)
+    squares = ops.square(distance)
     divisor: Any
     if mask is None:
         total = sum(squares, axes, None, None, keepdims)
         divisor = count
     else:
         total = sum(choose_elements(name, mask, squares, 0), axes, None, None, keepdims)
-        number = apply(OPS["subtract"], count_nonzero(mask, axes, keepdims=keepdims), taken)
-        divisor = astype_array(apply(OPS["maximum"], number, 0), total.dtype)
-    result = apply(OPS["divide"], total, divisor)
+        number = count_nonzero(mask, axes, keepdims=keepdims) - taken
+        divisor = astype_array(ops.maximum(number, 0), total.dtype)
+    result = total / divisor
     return astype_array(result, _dtypes.float16, False) if loop_dtype == _dtypes.float16 else result
 
 
@@ -244,7 +243,7 @@ def std(
     less = taken_off("std", ddof, correction)
     loop_dtype = _loop_dtype_of(a, dtype, out)
     variance = _variance("std", a, axis, loop_dtype, less, keepdims, where, mean)
-    return write_out("std", apply(OPS["sqrt"], variance), out)
+    return write_out("std", ops.sqrt(variance), out)
 
 
 @public()
@@ -296,8 +295,8 @@ def average(
     dtype = np.result_type(x.dtype, weights.dtype, *(("f8",) if x.dtype.kind in "biu" else ()))
     dtype = _dtypes.fit_device(dtype, traits_of(x.queue))
     scale = sum(weights, axis, dtype, None, keepdims)
-    product_of_both = apply(OPS["multiply"], astype_array(x, dtype, copy=False), weights)
-    result = apply(OPS["divide"], sum(product_of_both, axis, dtype, None, keepdims), scale)
+    product_of_both = astype_array(x, dtype, copy=False) * weights
+    result = sum(product_of_both, axis, dtype, None, keepdims) / scale
     if not returned:
         return result
     return result, full_like(result, scale, order="C", usm_type=scale.usm_type)

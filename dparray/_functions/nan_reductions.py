@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dparray import _dtypes
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import apply, astype_array, choose_elements, ops
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -52,7 +52,7 @@ def _filled(function: str, x: ndarray, value: Any, where: Any = True) -> tuple[n
         common_placement(function, (("x", x), ("where", where)))
     if x.dtype.kind not in "fc":
         return x, None
-    is_nan = apply(OPS["isnan"], x)
+    is_nan = ops.isnan(x)
     return choose_elements("where", is_nan, value, x), is_nan
 
 
@@ -221,11 +221,11 @@ def _moments(
         dtype = _dtypes.default_float(traits_of(x.queue))
     if dtype is not None:
         x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
-    is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))
+    is_there = ops.logical_not(ops.isnan(x))
     if where is not True:
         mask = as_mask(function, where, placement_of(x))
         common_placement(function, (("x", x), ("where", mask)))
-        is_there = apply(OPS["logical_and"], is_there, broadcast_to(mask, x.shape))
+        is_there = ops.logical_and(is_there, broadcast_to(mask, x.shape))
     count = count_nonzero(is_there, axis, keepdims=keepdims)
     return choose_elements("where", is_there, x, 0), is_there, count
 
@@ -294,17 +294,17 @@ def nanvar(
     values, is_there, count = _moments("nanvar", x, axis, dtype, True, where)
     if mean is None:
         total = sum_of(values, axis, None, None, True)
-        mean = apply(OPS["divide"], total, astype_array(count, total.dtype))
+        mean = total / astype_array(count, total.dtype)
     else:
         common_placement("nanvar", (("x", x), ("mean", check_array("nanvar", "mean", mean))))
-    distance = apply(OPS["abs"], apply(OPS["subtract"], values, mean))
-    squares = choose_elements("where", is_there, apply(OPS["square"], distance), 0)
+    distance = ops.abs(values - mean)
+    squares = choose_elements("where", is_there, ops.square(distance), 0)
     spread = sum_of(squares, axis, None, None, keepdims)
     number = count_nonzero(is_there, axis, keepdims=keepdims)
-    freedom = apply(OPS["maximum"], apply(OPS["subtract"], number, less), 0)
-    result = apply(OPS["divide"], spread, astype_array(freedom, spread.dtype))
+    freedom = ops.maximum(ops.subtract(number, less), 0)
+    result = spread / astype_array(freedom, spread.dtype)
     # With no degrees of freedom the variance is undefined, even if the elements differ.
-    result = choose_elements("nanvar", apply(OPS["equal"], freedom, 0), math.nan, result)
+    result = choose_elements("nanvar", freedom == 0, math.nan, result)
     return write_out("nanvar", _of_complex(result, dtype), out)
 
 

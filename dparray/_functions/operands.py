@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.apply import apply, as_operand, astype_array
+from dparray._array.apply import as_operand, astype_array, ops
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import check_array, checked_scalar
 from dparray._driver import traits_of
-from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.exceptions import DTypeError
 
@@ -106,7 +105,7 @@ def as_float(x: ndarray) -> ndarray:
 
 def conjugate(x: ndarray) -> ndarray:
     """Return the complex conjugates; real numbers unchanged."""
-    return apply(OPS["conj"], x) if x.dtype.kind == "c" else x
+    return ops.conj(x) if x.dtype.kind == "c" else x
 
 
 def placement_keywords(x: ndarray) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.allocation import empty_on, from_host
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, astype_array, ops
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, scalar_value
 from dparray._driver import traits_of
@@ -103,12 +103,12 @@ def polyval(p: Any, x: Any) -> Any:
     if isinstance(p, ndarray):
         common_placement("polyval", (("x", x), ("p", p)))
         coefficients: list[Any] = [p[at] for at in range(p.size)]
-        result = apply(OPS["multiply"], x, apply(OPS["multiply"], p[0], 0))
+        result = ops.multiply(x, ops.multiply(p[0], 0))
     else:
         coefficients = [scalar_value(coefficient) for coefficient in p]
-        result = apply(OPS["multiply"], x, 0)
+        result = ops.multiply(x, 0)
     for coefficient in coefficients:
-        result = apply(OPS["add"], apply(OPS["multiply"], result, x), coefficient)
+        result = ops.multiply(result, x) + coefficient
     return result
 
 
@@ -176,7 +176,7 @@ def polyfit(
             raise ShapeError(f"polyfit: w of shape {weights.shape} for {x.size} points")
         matrix = matrix * expand_dims(weights, 1)
         y = y * (expand_dims(weights, 1) if y.ndim == 2 else weights)
-    scale = apply(OPS["sqrt"], sum_of(apply(OPS["square"], apply(OPS["abs"], matrix)), 0))
+    scale = ops.sqrt(sum_of(ops.square(ops.abs(matrix)), 0))
     found, residuals, rank, singular = lstsq(matrix / scale, y, rcond)
     result = found / (expand_dims(scale, 1) if y.ndim == 2 else scale)
     if full:
@@ -315,7 +315,7 @@ def polyder(p: Any, m: int = 1) -> Any:
         raise ArgumentError(f"polyder: m must be at least 0; got {m}")
     for _ in range(min(m, x.size)):
         powers = arange(x.size - 1, 0, -1, **placement_keywords(x))
-        x = apply(OPS["multiply"], x[:-1], powers)
+        x = x[:-1] * powers
     return _like(x, p)
 
 
@@ -344,7 +344,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         raise ArgumentError(f"polyint: k must have m = {m} constants; got {len(constants)}")
     for constant in constants:
         powers = arange(x.size, 0, -1, **placement_keywords(x))
-        divided = apply(OPS["divide"], x, powers)
+        divided = x / powers
         end = empty_on(placement_of(x), (1,), divided.dtype)
         end[...] = constant
         x = concat([divided, end])

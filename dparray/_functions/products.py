@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout, _placement
 from dparray._array.allocation import empty_on
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, astype_array, ops
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
 from dparray._array.host_fastpath import array_type, is_ready
@@ -380,7 +380,7 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
     has_halves = _dtypes.resolve(np.multiply, (first.dtype, second.dtype))[-1] == _dtypes.float16
     if has_halves:  # summed in float32, and rounded once
         first, second = (astype_array(x, _dtypes.float32, copy=False) for x in (first, second))
-    products = apply(OPS["multiply"], conjugate(first), second)
+    products = conjugate(first) * second
     if products.dtype.kind == "b":
         return any_of(products, -1)
     result = sum_of(products, -1, products.dtype)
@@ -492,7 +492,7 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
         11
     """
     if x1.ndim == 0 or x2.ndim == 0:
-        return apply(OPS["multiply"], x1, x2)
+        return ops.multiply(x1, x2)
     return tensordot(x1, x2, axes=((-1,), (-1,)))
 
 
@@ -523,7 +523,7 @@ def kron(x1: Any, x2: Any, /) -> ndarray:
     shape2 = (1,) * (ndim - x2.ndim) + x2.shape
     blocks = reshape(x1, tuple(part for extent in shape1 for part in (extent, 1)))
     inside = reshape(x2, tuple(part for extent in shape2 for part in (1, extent)))
-    products = apply(OPS["multiply"], blocks, inside)
+    products = blocks * inside
     return reshape(products, tuple(a * b for a, b in zip(shape1, shape2, strict=True)))
 
 
@@ -600,11 +600,7 @@ def cross(
         for x in (first, second)
     )
     parts = [
-        apply(
-            OPS["subtract"],
-            apply(OPS["multiply"], a[(at + 1) % 3], b[(at + 2) % 3]),
-            apply(OPS["multiply"], a[(at + 2) % 3], b[(at + 1) % 3]),
-        )
+        (a[(at + 1) % 3] * b[(at + 2) % 3]) - (a[(at + 2) % 3] * b[(at + 1) % 3])
         for at in (range(3) if 3 in extents else (2,))
     ]
     return stack(parts, axis=axisc) if 3 in extents else parts[0]

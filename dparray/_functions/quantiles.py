@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import astype_array, choose_elements, ops
 from dparray._array.assignment import write_out
 from dparray._array.dispatch import compute
 from dparray._array.host_fastpath import compute_small
@@ -38,7 +38,6 @@ from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import count_nonzero
 from dparray._functions.sorting import argsort, sort
 from dparray._functions.statistics import Axis
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.algorithms.quantiles import can_pick, write_quantile
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -205,7 +204,7 @@ def _spread(
     function: str, weights: ndarray, x: ndarray, axis: Axis, axes: tuple[int, ...]
 ) -> ndarray:
     """Return weights of the shape of ``x``, even if they were given for its axes only."""
-    if bool(any_of(apply(OPS["less"], weights, 0))):
+    if bool(any_of(weights < 0)):
         raise ArgumentError(f"{function}: weights must not be negative")
     if weights.shape == x.shape:
         return weights
@@ -255,7 +254,7 @@ def _selected(
     ):
         return None
     if leave_nan_out and lines.dtype.kind == "f":
-        count -= int(count_nonzero(apply(OPS["isnan"], lines)))
+        count -= int(count_nonzero(ops.isnan(lines)))
         if not count:
             return None
     pairs = [_ranks(method, count, float(each))[0] for each in fractions.flat]
@@ -293,7 +292,7 @@ def _picker(ranked: _Ranked, method: str, dtype: np.dtype[Any]) -> Pick:
             value = _between(below, above, weight)
         if not is_float:
             return value
-        return choose_elements("where", apply(OPS["isnan"], last), last, value)
+        return choose_elements("where", ops.isnan(last), last, value)
 
     return pick
 
@@ -307,15 +306,15 @@ def _pick_by_kernel(ordered: ndarray, out: ndarray, method: str, fraction: float
 
 def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
     """Return quantiles of sorted lines without NaN; NaN if there is nothing else."""
-    count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
+    count = count_nonzero(ops.logical_not(ops.isnan(ordered)), -1)
     number = astype_array(count, _dtypes.default_float(traits_of(ordered.queue)))
 
     def floor(position: ndarray) -> ndarray:
-        return apply(OPS["floor"], position)
+        return ops.floor(position)
 
     def choose(condition: ndarray, x1: float, x2: float) -> ndarray:
-        first = apply(OPS["multiply"], condition, x1)
-        return first + apply(OPS["multiply"], apply(OPS["logical_not"], condition), x2)
+        first = ops.multiply(condition, x1)
+        return first + (ops.logical_not(condition) * x2)
 
     def pick(fraction: float) -> ndarray:
         low, weight = _neighbors(method, number, fraction, floor, choose)
@@ -323,11 +322,7 @@ def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> 
             take_along_axis(
                 ordered,
                 expand_dims(
-                    apply(
-                        OPS["maximum"],
-                        apply(OPS["minimum"], astype_array(low, _dtypes.int64) + step, count - 1),
-                        0,
-                    ),
+                    ops.maximum(ops.minimum(astype_array(low, _dtypes.int64) + step, count - 1), 0),
                     -1,
                 ),
                 -1,
@@ -348,7 +343,7 @@ def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_
     ordered = take_along_axis(lines, order, -1)
     weights = astype_array(weights, _dtypes.default_float(traits_of(lines.queue)))
     sums: Any = take_along_axis(weights, order, -1)
-    is_nan = apply(OPS["isnan"], ordered)
+    is_nan = ops.isnan(ordered)
     if leave_nan_out:
         sums = choose_elements(function, is_nan, 0, sums)
     sums = cumsum(sums, -1)
@@ -357,8 +352,8 @@ def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_
 
     def pick(fraction: float) -> ndarray:
         # Leading elements of zero weight are ignored, even for the fraction 0.
-        is_before = apply(OPS["logical_or"], shares < fraction, apply(OPS["equal"], shares, 0))
-        index = apply(OPS["minimum"], count_nonzero(is_before, -1), last)
+        is_before = ops.logical_or(shares < fraction, ops.equal(shares, 0))
+        index = ops.minimum(count_nonzero(is_before, -1), last)
         value = take_along_axis(ordered, expand_dims(index, -1), -1)[..., 0]
         if leave_nan_out or ordered.dtype.kind != "f":
             return value
@@ -407,22 +402,20 @@ def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
     """
     if not isinstance(weight, ndarray) and weight == 0:
         return low  # an infinite neighbor has no weight
-    distance = apply(OPS["subtract"], high, low)
-    rest = apply(OPS["subtract"], 1, weight) if isinstance(weight, ndarray) else 1 - weight
-    from_low = apply(OPS["add"], low, apply(OPS["multiply"], distance, weight))
-    from_high = apply(OPS["subtract"], high, apply(OPS["multiply"], distance, rest))
+    distance = high - low
+    rest = 1 - weight
+    from_low = low + ops.multiply(distance, weight)
+    from_high = high - ops.multiply(distance, rest)
     if isinstance(weight, ndarray):
-        is_high = apply(OPS["greater_equal"], weight, 0.5)
+        is_high = weight >= 0.5
         chosen = choose_elements("where", is_high, from_high, from_low)
     else:
         chosen = from_high if weight >= 0.5 else from_low
-    parts = apply(
-        OPS["add"], apply(OPS["multiply"], low, rest), apply(OPS["multiply"], high, weight)
-    )
-    chosen = choose_elements("where", apply(OPS["isfinite"], distance), chosen, parts)
+    parts = ops.multiply(low, rest) + ops.multiply(high, weight)
+    chosen = choose_elements("where", ops.isfinite(distance), chosen, parts)
     if not isinstance(weight, ndarray):
         return chosen
-    return choose_elements("where", apply(OPS["equal"], weight, 0), low, chosen)
+    return choose_elements("where", weight == 0, low, chosen)
 
 
 def _numbers_of(values: np.ndarray, in_lines: bool) -> np.ndarray:

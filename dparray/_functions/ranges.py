@@ -15,7 +15,7 @@ from dparray._array.allocation import (
     from_host,
     is_made_by_host,
 )
-from dparray._array.apply import apply, astype_array, choose_elements, with_axes
+from dparray._array.apply import astype_array, choose_elements, ops, with_axes
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
@@ -26,7 +26,6 @@ from dparray._functions.conversion import asarray, rearranged
 from dparray._functions.creation import checked_dtype
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._functions.public import public
-from dparray._graph.ops import OPS
 from dparray._placement import Placement, check_usm_type, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -123,9 +122,9 @@ def _ramp(
     wide = _dtypes.uint8 if dtype.kind == "b" else wide
     values = astype_array(positions(placement, (length,)), wide)
     if distance != 1:
-        values = apply(OPS["multiply"], values, distance.item())
+        values = values * distance.item()
     if begin != 0:
-        values = apply(OPS["add"], values, begin.item())
+        values = values + begin.item()
     return astype_array(values, dtype, copy=False)
 
 
@@ -241,10 +240,10 @@ def linspace(
     if arrays:
         counted = counted.reshape((length,) + (1,) * distance.ndim)
     ramp = astype_array(counted, loop_dtype, copy=False)
-    values = apply(OPS["multiply"], ramp, step if intervals > 0 else distance)
-    values = apply(OPS["add"], values, start)
+    values = ramp * (step if intervals > 0 else distance)
+    values = values + start
     if endpoint and length > 1:
-        is_last = apply(OPS["equal"], counted, length - 1)
+        is_last = counted == (length - 1)
         last = astype_array(stop, values.dtype, copy=False) if arrays else stop
         values = (
             choose_elements("linspace", is_last, last, values)
@@ -254,7 +253,7 @@ def linspace(
             )
         )
     if chosen.kind in "iu":
-        values = apply(OPS["floor"], values)
+        values = ops.floor(values)
     values = astype_array(values, chosen, copy=False)
     if arrays and axis:
         at = _layout.normalize_axis("linspace", axis, values.ndim)
@@ -371,7 +370,7 @@ def logspace(
     if is_array:
         at = placement_of(exponents)
         base = rearranged(base, None, None, None, None, at.usm_type, at.queue)
-    result = apply(OPS["pow"], base, exponents)
+    result = ops.pow(base, exponents)
     return result if dtype is None else astype_array(result, _dtypes.as_dtype(dtype), copy=False)
 
 
@@ -408,15 +407,15 @@ def geomspace(
     # Rotated so that the start is a positive real number, which selects one branch of the
     # logarithm.
     start, stop = (astype_array(end, kept, copy=False) for end in (start, stop))
-    turn = apply(OPS["sign"], start)
-    first, last = (apply(OPS["divide"], end, turn) for end in (start, stop))
+    turn = ops.sign(start)
+    first, last = (ops.divide(end, turn) for end in (start, stop))
     powers = logspace(_log10(first), _log10(last), num, endpoint)
     powers = astype_array(powers, kept, copy=False)
     if num > 0:
         powers[0] = first
         if num > 1 and endpoint:
             powers[-1] = last
-    result = apply(OPS["multiply"], powers, turn)
+    result = powers * turn
     if axis:
         result = moveaxis(result, 0, axis)
     return result if dtype is None else astype_array(result, _dtypes.as_dtype(dtype), copy=False)
@@ -425,5 +424,5 @@ def geomspace(
 def _log10(x: ndarray) -> ndarray:
     """Return the logarithm to base 10, also for complex numbers."""
     if x.dtype.kind != "c":
-        return apply(OPS["log10"], x)
-    return apply(OPS["multiply"], apply(OPS["log"], x), 1 / math.log(10))
+        return ops.log10(x)
+    return ops.log(x) * (1 / math.log(10))

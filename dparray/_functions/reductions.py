@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
-from dparray._array.apply import apply, astype_array, choose_elements, lazy_fold, reduce_array
+from dparray._array.apply import apply, astype_array, choose_elements, lazy_fold, ops, reduce_array
 from dparray._array.assignment import assign, write_out
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
@@ -411,14 +411,14 @@ def _position_of_complex(
     if product(x.shape[at] for at in axes_of(name, x, axis)) == 0:
         raise ShapeError(f"{name}: x of shape {x.shape} must not be empty along axis {axis}")
     worst = -math.inf if name == "argmax" else math.inf
-    is_nan = apply(OPS["isnan"], x)
-    is_best = apply(OPS["logical_not"], is_nan)
+    is_nan = ops.isnan(x)
+    is_best = ops.logical_not(is_nan)
     for part in (x.real, x.imag):
         values = choose_elements(name, is_best, part, worst)
-        among = apply(OPS["equal"], values, extreme(values, axis, None, True))
-        is_best = apply(OPS["logical_and"], is_best, among)
-    rank = apply(OPS["add"], astype_array(is_nan, _dtypes.int8), astype_array(is_nan, _dtypes.int8))
-    rank = apply(OPS["add"], rank, astype_array(is_best, _dtypes.int8))
+        among = values == extreme(values, axis, None, True)
+        is_best = ops.logical_and(is_best, among)
+    rank = astype_array(is_nan, _dtypes.int8) + astype_array(is_nan, _dtypes.int8)
+    rank = rank + astype_array(is_best, _dtypes.int8)
     return argmax(rank, axis, out, keepdims=keepdims)
 
 
@@ -426,11 +426,11 @@ def _truth(
     name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool, where: Any
 ) -> ndarray:
     if where is not True:
-        truth = apply(OPS["not_equal"], x, 0)
+        truth = x != 0
         x = choose_elements(name, mask_of(name, x, where, out), truth, name == "all")
     if not axes_of(name, x, axis) and x.ndim:
         check_out(name, (("a", x),), out)
-        return write_out(name, apply(OPS["not_equal"], x, 0), out)
+        return write_out(name, x != 0, out)
     return reduce_over(name, x, axis, _dtypes.bool, out, keepdims)
 
 
@@ -501,7 +501,7 @@ def count_nonzero(
         >>> int(dp.count_nonzero(dp.asarray([0, 3, 4])))
         2
     """
-    truth = x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0)
+    truth = x if x.dtype.kind == "b" else ops.not_equal(x, 0)
     return reduce_over("sum", truth, axis, _dtypes.int64, out, keepdims)
 
 
@@ -539,10 +539,10 @@ def logsumexp(
     x = astype_array(x, wide, copy=False)
     highest = max(x, axes, None, True)
     # Infinities cannot be scaled.
-    highest = choose_elements("logsumexp", apply(OPS["isfinite"], highest), highest, 0.0)
-    exponentials = apply(OPS["exp"], apply(OPS["subtract"], x, highest))
-    total = apply(OPS["log"], sum(exponentials, axes, None, None, True))
-    result = astype_array(apply(OPS["add"], total, highest), loop_dtype, copy=False)
+    highest = choose_elements("logsumexp", ops.isfinite(highest), highest, 0.0)
+    exponentials = ops.exp(ops.subtract(x, highest))
+    total = ops.log(sum(exponentials, axes, None, None, True))
+    result = astype_array(total + highest, loop_dtype, copy=False)
     if not keepdims:
         result = result.reshape(_layout.reduced_shape(x.shape, axes, False))
     return write_out("logsumexp", result, out)

@@ -16,7 +16,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array, ops
 from dparray._array.assignment import assign
 from dparray._array.dispatch import by_name, compute, into_out
 from dparray._array.host_fastpath import SCALARS
@@ -35,7 +35,6 @@ from dparray._functions.reductions import count_nonzero
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.searching import searchsorted
 from dparray._functions.sorting import argsort, is_by_radix, is_vectorized, lexsort, sort
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.sort import sort_by_key
 
@@ -88,7 +87,7 @@ def _is_long(x: ndarray) -> bool:
 
 def _firsts(ordered: ndarray) -> ndarray:
     """Return for sorted values or rows a mask of the first of each group."""
-    differs = apply(OPS["not_equal"], ordered[1:], ordered[:-1])
+    differs = ordered[1:] != ordered[:-1]
     if ordered.ndim > 1:
         differs = any_of(differs, axis=1)
     first = ones(1, dtype=_dtypes.bool, **placement_keywords(ordered))
@@ -295,14 +294,14 @@ def unique(
 def _with_one_nan(parts: list[ndarray], has_index: bool, has_inverse: bool) -> list[ndarray]:
     """Return the sorted unique values and related results, with the NaN at the end merged."""
     values, *others = parts
-    different = values.size - int(count_nonzero(apply(OPS["isnan"], values))) + 1
+    different = values.size - int(count_nonzero(ops.isnan(values))) + 1
     if different >= values.size:
         return parts
     found = [values[:different]]
     if has_index:
         found.append(others.pop(0)[:different])
     if has_inverse:
-        found.append(apply(OPS["minimum"], others.pop(0), different - 1))
+        found.append(ops.minimum(others.pop(0), different - 1))
     if others:  # the counts
         (counts,) = others
         last = sum_of(counts[different - 1 :], keepdims=True, dtype=counts.dtype)
@@ -357,7 +356,7 @@ def isin(
     )
     if found is None:
         ordered = sort(ravel(x2))
-        nearest = apply(OPS["minimum"], searchsorted(ordered, x1), ordered.size - 1)
+        nearest = ops.minimum(searchsorted(ordered, x1), ordered.size - 1)
         assign(result, (ordered[nearest] == x1) != bool(invert))
     return result
 

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from dparray import _dtypes
 from dparray._array.allocation import empty_on
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array, ops
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
 from dparray._functions.manipulation import (
@@ -23,7 +23,6 @@ from dparray._functions.products import matmul
 from dparray._functions.public import public
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -93,8 +92,8 @@ def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) ->
     centred = astype_array(centred, variables.dtype, copy=False)
     turned = (centred if together is None else centred * together).T
     if turned.dtype.kind == "c":
-        turned = apply(OPS["conj"], turned)
-    products = apply(OPS["divide"], matmul(centred, turned), max(count - ddof, 0.0))
+        turned = ops.conj(turned)
+    products = matmul(centred, turned) / max(count - ddof, 0.0)
     return products[0, 0] if products.shape == (1, 1) else products
 
 
@@ -133,7 +132,7 @@ def _variables(
             )
         if name == "fweights" and values.dtype.kind not in "iu":
             raise DTypeError(f"{function}: fweights must be integers, not {values.dtype}")
-        if bool(any_of(apply(OPS["less"], values, 0))):
+        if bool(any_of(values < 0)):
             raise ArgumentError(f"{function}: {name} must not be negative")
     if dtype is None:
         loop_dtype = _dtypes.promote([*(matrix.dtype for matrix in rows), np.dtype("float64")])
@@ -170,10 +169,10 @@ def corrcoef(
     """
     products = _covariance(*_variables("corrcoef", x, y, rowvar, dtype), 1)
     if products.ndim == 0:
-        return apply(OPS["divide"], products, products)
-    spread = apply(OPS["sqrt"], products.diagonal().real)
-    scaled = apply(OPS["divide"], products, expand_dims(spread, 1))
-    scaled = apply(OPS["divide"], scaled, expand_dims(spread, 0))
+        return products / products
+    spread = ops.sqrt(products.diagonal().real)
+    scaled = products / expand_dims(spread, 1)
+    scaled = scaled / expand_dims(spread, 0)
     if scaled.dtype.kind == "c":
         return scaled
-    return apply(OPS["minimum"], apply(OPS["maximum"], scaled, -1), 1)
+    return ops.minimum(ops.maximum(scaled, -1), 1)

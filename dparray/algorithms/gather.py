@@ -10,11 +10,10 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.allocation import from_host
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import astype_array, choose_elements, ops
 from dparray._array.assignment import assign, writable_layout
 from dparray._array.ndarray import materialize, ndarray
 from dparray._driver import traits_of
-from dparray._graph.ops import OPS
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
 from dparray._runtime.queues import wait_to_read, wait_to_write
@@ -142,7 +141,7 @@ def _signed(positions: ndarray) -> ndarray:
     if positions.dtype in (np.int32, np.int64):
         return positions
     if positions.dtype == np.uint64:  # the largest values would become negative
-        positions = apply(OPS["minimum"], positions, np.iinfo(np.int64).max)
+        positions = ops.minimum(positions, np.iinfo(np.int64).max)
     return astype_array(positions, _dtypes.int64)
 
 
@@ -155,12 +154,12 @@ def _flattened(positions: Sequence[ndarray], extents: Sequence[int]) -> ndarray:
         if at.dtype != np.int64:
             at = astype_array(at, _dtypes.int64)
         at = choose_elements("x[index]", at < 0, at + extent, at)
-        outside = apply(OPS["logical_or"], at < 0, at >= extent)
+        outside = ops.logical_or(at < 0, at >= extent)
         if flat is None or is_outside is None:
             flat, is_outside = at, outside
         else:
             flat = flat * extent + at
-            is_outside = apply(OPS["logical_or"], is_outside, outside)
+            is_outside = ops.logical_or(is_outside, outside)
     assert flat is not None
     assert is_outside is not None
     return choose_elements("x[index]", is_outside, math.prod(extents), flat)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dparray._array.apply import apply
+from dparray._array.apply import ops
 from dparray._array.ndarray import ndarray
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import expand_dims, matrix_transpose
 from dparray._functions.operands import conjugate
 from dparray._functions.sorting import argsort, sort
-from dparray._graph.ops import OPS
 from dparray.exceptions import ArgumentError
 from dparray.linalg.operands import compute_by_name, matrices
 
@@ -152,12 +151,12 @@ def svd(
 def _svd_of_hermitian(x: ndarray, compute_uv: bool) -> Any:
     """Compute singular values of Hermitian matrices: the sizes of their eigenvalues."""
     if not compute_uv:
-        return sort(apply(OPS["abs"], eigvalsh(x)))[..., ::-1]
+        return sort(ops.abs(eigvalsh(x)))[..., ::-1]
     values, vectors = eigh(x)
-    sizes = apply(OPS["abs"], values)
+    sizes = ops.abs(values)
     largest_first = argsort(sizes)[..., ::-1]
     u = take_along_axis(vectors, expand_dims(largest_first, -2), -1)
-    signs = take_along_axis(apply(OPS["sign"], values), largest_first, -1)
+    signs = take_along_axis(ops.sign(values), largest_first, -1)
     turned = u * expand_dims(signs, -2)
     s = take_along_axis(sizes, largest_first, -1)
     return SVDResult(u, s, matrix_transpose(conjugate(turned)))

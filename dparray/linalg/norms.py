@@ -10,14 +10,13 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import astype_array, choose_elements, ops
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import scalar_value
 from dparray._functions import reductions
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis
 from dparray._functions.public import public
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.decompositions import eigvalsh, svdvals
@@ -54,7 +53,7 @@ def matrix_rank(
     if x.ndim < 2:
         return astype_array(reductions.any(x), _dtypes.int64)
     x = matrices("matrix_rank", "x", x, square=False)
-    s = apply(OPS["abs"], eigvalsh(x)) if hermitian else svdvals(x)
+    s = ops.abs(eigvalsh(x)) if hermitian else svdvals(x)
     if s.shape[-1] == 0:
         return reductions.count_nonzero(s, -1)
     bound = scalar_value(tol)
@@ -64,10 +63,10 @@ def matrix_rank(
             relative = max(x.shape[-2:]) * float(np.finfo(s.dtype).eps)
         if isinstance(relative, ndarray) and relative.ndim:
             relative = expand_dims(relative, -1)
-        bound = apply(OPS["multiply"], reductions.max(s, -1, keepdims=True), relative)
+        bound = reductions.max(s, -1, keepdims=True) * relative
     elif isinstance(bound, ndarray) and bound.ndim:
         bound = expand_dims(bound, -1)
-    return reductions.count_nonzero(apply(OPS["greater"], s, bound), -1)
+    return reductions.count_nonzero(s > bound, -1)
 
 
 def cond(x: Any, p: Any = None) -> ndarray:
@@ -93,7 +92,7 @@ def cond(x: Any, p: Any = None) -> ndarray:
         raise LinAlgError(f"cond: not defined for matrices without elements; x has shape {x.shape}")
     whole = x
     if p in (None, 2, -2, "nuc") and x.dtype.kind in "fc":  # singular values are of finite matrices
-        is_finite = reductions.all(apply(OPS["isfinite"], x), (-2, -1), keepdims=True)
+        is_finite = reductions.all(ops.isfinite(x), (-2, -1), keepdims=True)
         x = choose_elements("cond", is_finite, x, 0)
     if p in (None, 2, -2):
         s = svdvals(x)
@@ -102,12 +101,10 @@ def cond(x: Any, p: Any = None) -> ndarray:
     else:
         found = matrix_norm(x, ord=p) * _norm_of_inverse(x, p)
     if x.dtype.kind not in "fc":
-        is_singular = apply(OPS["isnan"], found)
+        is_singular = ops.isnan(found)
     else:
-        is_nan = reductions.any(apply(OPS["isnan"], whole), (-2, -1))
-        is_singular = apply(
-            OPS["logical_and"], apply(OPS["isnan"], found), apply(OPS["logical_not"], is_nan)
-        )
+        is_nan = reductions.any(ops.isnan(whole), (-2, -1))
+        is_singular = ops.logical_and(ops.isnan(found), ops.logical_not(is_nan))
     return choose_elements("cond", is_singular, math.inf, found)
 
 
@@ -118,7 +115,7 @@ def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
             return matrix_norm(inv(x), ord=p)
         except LinAlgError:
             norm_of_x = matrix_norm(x, ord=p)
-            return (apply(OPS["abs"], norm_of_x) + 1) * math.inf
+            return (ops.abs(norm_of_x) + 1) * math.inf
     if not x.shape[0]:
         return matrix_norm(x, ord=p)
     return stack([_norm_of_inverse(x[at], p) for at in range(x.shape[0])])
@@ -166,7 +163,7 @@ def vector_norm(
     ord = scalar_value(ord)  # NumPy scalars must not widen the dtype of the computation.
     if x.dtype.kind not in "fc":
         x = astype_array(x, default_float(x))
-    size = apply(OPS["abs"], x)
+    size = ops.abs(x)
     axes = tuple(range(x.ndim)) if axis is None else axis
     if ord == np.inf:
         return reductions.max(size, axes, keepdims=keepdims, initial=0)
@@ -177,10 +174,10 @@ def vector_norm(
     if ord == 1:
         return reductions.sum(size, axes, keepdims=keepdims)
     if ord == 2:
-        total = reductions.sum(apply(OPS["square"], size), axes, keepdims=keepdims)
-        return apply(OPS["sqrt"], total)
-    total = reductions.sum(apply(OPS["pow"], size, ord), axes, keepdims=keepdims)
-    return apply(OPS["pow"], total, 1 / ord)
+        total = reductions.sum(ops.square(size), axes, keepdims=keepdims)
+        return ops.sqrt(total)
+    total = reductions.sum(ops.pow(size, ord), axes, keepdims=keepdims)
+    return ops.pow(total, 1 / ord)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
@@ -204,7 +201,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (1, -1, np.inf, -np.inf):
         added, compared = (-2, -1) if abs(ord) == 1 else (-1, -2)
-        size = apply(OPS["abs"], x if x.dtype.kind in "fc" else astype_array(x, default_float(x)))
+        size = ops.abs(x if x.dtype.kind in "fc" else astype_array(x, default_float(x)))
         sums = reductions.sum(size, added, keepdims=True)
         result = _best(sums, compared, ord, keepdims=True)
     elif ord in ("nuc", 2, -2):

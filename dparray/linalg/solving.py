@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import astype_array, ops
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import scalar_value
 from dparray._functions import reductions
@@ -20,7 +20,6 @@ from dparray._functions.manipulation import (
 from dparray._functions.operands import conjugate
 from dparray._functions.products import matmul, tensordot, vecdot
 from dparray._functions.public import public
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.linalg.decompositions import svd
@@ -182,9 +181,9 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     if isinstance(tolerance, ndarray) and tolerance.ndim:
         tolerance = expand_dims(tolerance, -1)
     largest = reductions.max(s, -1, keepdims=True)
-    kept = apply(OPS["greater"], s, apply(OPS["multiply"], largest, tolerance))
-    from_zero = apply(OPS["logical_not"], kept)
-    inverted = apply(OPS["reciprocal"], s + from_zero) * kept
+    kept = ops.greater(s, ops.multiply(largest, tolerance))
+    from_zero = ops.logical_not(kept)
+    inverted = ops.reciprocal(s + from_zero) * kept
     scaled = matrix_transpose(conjugate(vh)) * expand_dims(inverted, -2)
     return matmul(scaled, matrix_transpose(conjugate(u)))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import from_host
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, astype_array, ops
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -101,7 +101,7 @@ class Generator(Sampling):
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> ndarray:
         """Draw from a log-normal distribution: the logarithms are normally distributed."""
         check_bounds("lognormal", sigma=(sigma, 0, math.inf))
-        return apply(OPS["exp"], self.normal(mean, sigma, size))
+        return ops.exp(self.normal(mean, sigma, size))
 
     def standard_exponential(
         self,
@@ -112,7 +112,7 @@ class Generator(Sampling):
     ) -> ndarray:
         """Draw from the exponential distribution with mean 1; the method is always ``"inv"``."""
         numbers = self._into("standard_exponential", philox_uniform, size, dtype, out)
-        return apply(OPS["negative"], apply(OPS["log1p"], -numbers), out=out)
+        return apply(OPS["negative"], ops.log1p(-numbers), out=out)
 
     def exponential(self, scale: Any = 1.0, size: Size = None, *, dtype: Any = None) -> ndarray:
         """Draw numbers from an exponential distribution with mean ``scale``."""
@@ -127,23 +127,23 @@ class Generator(Sampling):
         (loc, scale), shape = self._arguments("laplace", size, loc=loc, scale=scale)
         check_bounds("laplace", scale=(scale, 0, math.inf))
         centred = self.random(shape) - 0.5
-        tail = apply(OPS["log1p"], apply(OPS["abs"], centred) * -2.0)
-        return self._scaled(apply(OPS["copysign"], tail, centred), scale, loc)
+        tail = ops.log1p(ops.abs(centred) * -2.0)
+        return self._scaled(ops.copysign(tail, centred), scale, loc)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Draw numbers from a logistic distribution."""
         (loc, scale), shape = self._arguments("logistic", size, loc=loc, scale=scale)
         check_bounds("logistic", scale=(scale, 0, math.inf))
         numbers = self._inside(shape)
-        odds = apply(OPS["log"], numbers) - apply(OPS["log1p"], -numbers)
+        odds = ops.log(numbers) - ops.log1p(-numbers)
         return self._scaled(odds, scale, loc)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Draw numbers from a Gumbel distribution, that of the maximum of many samples."""
         (loc, scale), shape = self._arguments("gumbel", size, loc=loc, scale=scale)
         check_bounds("gumbel", scale=(scale, 0, math.inf))
-        exponential = -apply(OPS["log"], self._inside(shape))
-        return self._scaled(-apply(OPS["log"], exponential), scale, loc)
+        exponential = -ops.log(self._inside(shape))
+        return self._scaled(-ops.log(exponential), scale, loc)
 
     def weibull(self, a: Any, size: Size = None) -> ndarray:
         """Draw numbers from a Weibull distribution of shape ``a``."""
@@ -155,7 +155,7 @@ class Generator(Sampling):
         """Draw numbers from a Pareto II (Lomax) distribution of shape ``a``."""
         (a,), shape = self._arguments("pareto", size, a=a)
         check_bounds("pareto", a=(a, 0, math.inf, True))
-        return apply(OPS["expm1"], self.standard_exponential(shape) / a)
+        return ops.expm1(self.standard_exponential(shape) / a)
 
     def power(self, a: Any, size: Size = None) -> ndarray:
         """Draw numbers x in [0, 1] with a density proportional to ``x**(a - 1)``."""
@@ -167,12 +167,12 @@ class Generator(Sampling):
         """Draw from a Rayleigh distribution: lengths of vectors of two normal numbers."""
         (scale,), shape = self._arguments("rayleigh", size, scale=scale)
         check_bounds("rayleigh", scale=(scale, 0, math.inf))
-        return self._scaled(apply(OPS["sqrt"], 2.0 * self.standard_exponential(shape)), scale)
+        return self._scaled(ops.sqrt(2.0 * self.standard_exponential(shape)), scale)
 
     def standard_cauchy(self, size: Size = None) -> ndarray:
         """Draw numbers from the Cauchy distribution, which has no mean."""
         shape = () if size is None else _layout.check_shape(size)
-        return apply(OPS["tan"], (self.random(shape) - 0.5) * math.pi)
+        return ops.tan((self.random(shape) - 0.5) * math.pi)
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Size = None) -> ndarray:
         """Draw numbers from ``left`` to ``right``; their triangular density peaks at ``mode``."""
@@ -184,8 +184,8 @@ class Generator(Sampling):
         check_bounds("triangular", **{"right - mode": (fall, 0, math.inf)})
         check_bounds("triangular", **{"right - left": (width, 0, math.inf, True)})
         numbers = self.random(shape)
-        lower = left + apply(OPS["sqrt"], numbers * width * rise)
-        upper = right - apply(OPS["sqrt"], (1.0 - numbers) * width * fall)
+        lower = left + ops.sqrt(numbers * width * rise)
+        upper = right - ops.sqrt((1.0 - numbers) * width * fall)
         return where(numbers * width < rise, lower, upper)
 
     def geometric(self, p: Any, size: Size = None) -> ndarray:
@@ -193,8 +193,8 @@ class Generator(Sampling):
         (p,), shape = self._arguments("geometric", size, p=p)
         check_bounds("geometric", p=(p, 0, 1, True))
         trials = -self.standard_exponential(shape) / _log1p(-p)
-        whole = apply(OPS["minimum"], apply(OPS["ceil"], trials), 2.0**62)
-        return astype_array(apply(OPS["maximum"], whole, 1.0), _dtypes.int64)
+        whole = ops.minimum(ops.ceil(trials), 2.0**62)
+        return astype_array(ops.maximum(whole, 1.0), _dtypes.int64)
 
     def standard_t(self, df: Any, size: Size = None) -> ndarray:
         """Draw numbers from Student's t-distribution with ``df`` degrees of freedom.
@@ -204,9 +204,9 @@ class Generator(Sampling):
         (df,), shape = self._arguments("standard_t", size, df=df)
         check_bounds("standard_t", df=(df, 0, math.inf, True))
         first, second = self._uniforms(shape, 2)
-        exponent = apply(OPS["log1p"], -first) * -2.0 / df
-        radius = apply(OPS["sqrt"], apply(OPS["expm1"], exponent) * df)
-        return radius * apply(OPS["cos"], second * (2 * math.pi))
+        exponent = ops.log1p(-first) * -2.0 / df
+        radius = ops.sqrt(ops.expm1(exponent) * df)
+        return radius * ops.cos(second * (2 * math.pi))
 
     def wald(self, mean: Any, scale: Any, size: Size = None) -> ndarray:
         """Draw numbers from an inverse Gaussian (Wald) distribution.
@@ -217,9 +217,9 @@ class Generator(Sampling):
         (mean, scale), shape = self._arguments("wald", size, mean=mean, scale=scale)
         check_bounds("wald", mean=(mean, 0, math.inf, True), scale=(scale, 0, math.inf, True))
         first, second, third = self._uniforms(shape, 3)
-        cosine = apply(OPS["cos"], second * (2 * math.pi))
-        squared = apply(OPS["log1p"], -first) * -2.0 * cosine * cosine * mean
-        root = apply(OPS["sqrt"], squared * (squared + 4.0 * scale))
+        cosine = ops.cos(second * (2 * math.pi))
+        squared = ops.log1p(-first) * -2.0 * cosine * cosine * mean
+        root = ops.sqrt(squared * (squared + 4.0 * scale))
         # # The smaller root, computed without subtracting two numbers that are almost equal.
         smaller = mean * 2.0 * scale / (2.0 * scale + squared + root)
         return where(third * (mean + smaller) <= mean, smaller, mean * mean / smaller)
@@ -234,9 +234,9 @@ class Generator(Sampling):
         check_bounds("logseries", p=(p, 0, 1, False, True))
         first, second = self._uniforms(shape, 2)
         v = 1.0 - first
-        q = -apply(OPS["expm1"], (1.0 - second) * _log1p(-p))
-        ratio = apply(OPS["log"], v) / apply(OPS["log"], q)
-        tail = apply(OPS["minimum"], 1.0 + apply(OPS["floor"], ratio), 2.0**62)
+        q = -ops.expm1((1.0 - second) * _log1p(-p))
+        ratio = ops.log(v) / ops.log(q)
+        tail = ops.minimum(1.0 + ops.floor(ratio), 2.0**62)
         few = where(v > q, 1.0, 2.0)
         number = where(v >= p, 1.0, where(v <= q * q, tail, few))
         return astype_array(number, _dtypes.int64)
@@ -260,7 +260,7 @@ class Generator(Sampling):
             common_placement("standard_gamma", (("generator", Placed(self)), ("out", placed)))
         (shapes,), extents = self._arguments("standard_gamma", size, shape=shape)
         check_bounds("standard_gamma", shape=(shapes, 0, math.inf))
-        result = apply(OPS["exp"], self._log_gamma(extents, shapes))
+        result = ops.exp(self._log_gamma(extents, shapes))
         if dtype is not None:
             result = astype_array(result, self._float(dtype), copy=False)
         return write_out("standard_gamma", result, out)
@@ -269,13 +269,13 @@ class Generator(Sampling):
         """Draw numbers from a gamma distribution with a given shape and scale."""
         (shapes, scale), extents = self._arguments("gamma", size, shape=shape, scale=scale)
         check_bounds("gamma", shape=(shapes, 0, math.inf), scale=(scale, 0, math.inf))
-        return self._scaled(apply(OPS["exp"], self._log_gamma(extents, shapes)), scale)
+        return self._scaled(ops.exp(self._log_gamma(extents, shapes)), scale)
 
     def chisquare(self, df: Any, size: Size = None) -> ndarray:
         """Draw from a chi-square distribution: sums of ``df`` squared normal numbers."""
         (df,), shape = self._arguments("chisquare", size, df=df)
         check_bounds("chisquare", df=(df, 0, math.inf, True))
-        return 2.0 * apply(OPS["exp"], self._log_gamma(shape, df * 0.5))
+        return 2.0 * ops.exp(self._log_gamma(shape, df * 0.5))
 
     def _two_log_gammas(self, shape: tuple[int, ...], a: Any, b: Any) -> tuple[ndarray, ndarray]:
         first = self._streams(math.prod(shape), 2)
@@ -286,14 +286,14 @@ class Generator(Sampling):
         (a, b), shape = self._arguments("beta", size, a=a, b=b)
         check_bounds("beta", a=(a, 0, math.inf, True), b=(b, 0, math.inf, True))
         one, other = self._two_log_gammas(shape, a, b)
-        return 1.0 / (1.0 + apply(OPS["exp"], other - one))
+        return 1.0 / (1.0 + ops.exp(other - one))
 
     def f(self, dfnum: Any, dfden: Any, size: Size = None) -> ndarray:
         """Draw from an F distribution: the ratio of two scaled :meth:`chisquare` numbers."""
         (dfnum, dfden), shape = self._arguments("f", size, dfnum=dfnum, dfden=dfden)
         check_bounds("f", dfnum=(dfnum, 0, math.inf, True), dfden=(dfden, 0, math.inf, True))
         one, other = self._two_log_gammas(shape, dfnum * 0.5, dfden * 0.5)
-        return apply(OPS["exp"], one - other) * dfden / dfnum
+        return ops.exp(one - other) * dfden / dfnum
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Size = None) -> ndarray:
         """Draw from a noncentral chi-square distribution: the normals have nonzero means."""
@@ -308,7 +308,7 @@ class Generator(Sampling):
         """Draw central chi-square numbers after adding Poisson-distributed degrees of freedom."""
         raised = self._variates(make_poisson_kernel, shape, [nonc * 0.5], first=first, step=step)
         degrees = raised * 2.0 + df
-        return 2.0 * apply(OPS["exp"], self._log_gamma(shape, degrees * 0.5, first + 1, step))
+        return 2.0 * ops.exp(self._log_gamma(shape, degrees * 0.5, first + 1, step))
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> ndarray:
         """Draw numbers from an F distribution (see :meth:`f`) with a noncentral numerator."""
@@ -323,7 +323,7 @@ class Generator(Sampling):
         )
         first = self._streams(math.prod(shape), 3)
         above = self._noncentral(shape, dfnum, nonc, first, 3)
-        below = 2.0 * apply(OPS["exp"], self._log_gamma(shape, dfden * 0.5, first + 2, 3))
+        below = 2.0 * ops.exp(self._log_gamma(shape, dfden * 0.5, first + 2, 3))
         return above * dfden / (below * dfnum)
 
     def vonmises(self, mu: Any, kappa: Any, size: Size = None) -> ndarray:
@@ -350,7 +350,7 @@ class Generator(Sampling):
         (n, p), shape = self._arguments("negative_binomial", size, n=n, p=p)
         check_bounds("negative_binomial", n=(n, 0, math.inf, True), p=(p, 0, 1, True))
         first = self._streams(math.prod(shape), 2)
-        means = apply(OPS["exp"], self._log_gamma(shape, n, first, 2)) * (1.0 - p) / p
+        means = ops.exp(self._log_gamma(shape, n, first, 2)) * (1.0 - p) / p
         return self._variates(make_poisson_kernel, shape, [means], first=first + 1, step=2)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> ndarray:
@@ -392,7 +392,7 @@ class Generator(Sampling):
         check_bounds("dirichlet", alpha=(alpha, 0, math.inf, True))
         shape = () if size is None else _layout.check_shape(size)
         logarithms = self._log_gamma((*shape, alpha.size), alpha)
-        shares = apply(OPS["exp"], logarithms - max_of(logarithms, -1, keepdims=True))
+        shares = ops.exp(logarithms - max_of(logarithms, -1, keepdims=True))
         return shares / sum_of(shares, -1, keepdims=True)
 
     def multinomial(self, n: Any, pvals: Any, size: Size = None) -> ndarray:
@@ -501,7 +501,7 @@ class Generator(Sampling):
                 warnings.warn(message, RuntimeWarning, stacklevel=2)
         shape = () if size is None else _layout.check_shape(size)
         numbers = self.standard_normal((*shape, mean.size))
-        spread = vectors * apply(OPS["sqrt"], apply(OPS["maximum"], values, 0.0))
+        spread = vectors * ops.sqrt(ops.maximum(values, 0.0))
         return matmul(numbers, spread.T) + mean
 
     # -- integers, order, choice ------------------------------------------------------------------
@@ -581,24 +581,24 @@ class Generator(Sampling):
             heights = cumsum(p)
             levels = self.random(count) * heights[-1]
             found = searchsorted(heights, levels, side="right")
-            return apply(OPS["minimum"], found, population - 1)
+            return ops.minimum(found, population - 1)
         # # The indices of the largest values of log(p) + Gumbel noise are a sample without
         # replacement.
-        noise = apply(OPS["log"], self.exponential(size=population))
-        keys = noise - apply(OPS["log"], p)
+        noise = ops.log(self.exponential(size=population))
+        keys = noise - ops.log(p)
         return argsort(where(p > 0, keys, math.inf))[:count]
 
 
 def _whole(value: Any) -> Any:
     """Return a count as an integer, rounded down as in NumPy."""
     if isinstance(value, ndarray):
-        return apply(OPS["floor"], value)
+        return ops.floor(value)
     return math.floor(value)
 
 
 def _log1p(value: Any) -> Any:
     if isinstance(value, ndarray):
-        return apply(OPS["log1p"], value)
+        return ops.log1p(value)
     return math.log1p(value) if value > -1 else -math.inf
 
 
@@ -607,7 +607,7 @@ def _power_of(numbers: ndarray, a: Any) -> ndarray:
     exponent = 1.0 / a if isinstance(a, ndarray) else (1.0 / a if a else math.inf)
     if isinstance(exponent, float) and exponent == math.inf:
         return numbers * 0.0
-    return apply(OPS["pow"], numbers, exponent)
+    return numbers**exponent
 
 
 def key_of(seed: Any) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on, from_host
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, astype_array, ops
 from dparray._array.assignment import assign
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
@@ -231,7 +231,7 @@ class Streams:
     def _inside(self, shape: tuple[int, ...]) -> ndarray:
         """Draw uniform numbers that exclude 0, so that their logarithms are finite."""
         numbers = self.random(shape)
-        return apply(OPS["maximum"], numbers, float(np.finfo(numbers.dtype).eps) / 2)
+        return ops.maximum(numbers, float(np.finfo(numbers.dtype).eps) / 2)
 
 
 def _rest_of(numbers: np.ndarray, skip: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -278,7 +278,7 @@ def check_bounds(function: str, **bounds: tuple[Any, ...]) -> None:
         if isinstance(value, ndarray):
             above = apply(OPS["greater" if least else "greater_equal"], value, low)
             below = apply(OPS["less" if greatest else "less_equal"], value, high)
-            fits = bool(all_of(apply(OPS["logical_and"], above, below)))
+            fits = bool(all_of(ops.logical_and(above, below)))
         else:
             fits = (low < value if least else low <= value) and (
                 value < high if greatest else value <= high
