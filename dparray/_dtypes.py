@@ -224,6 +224,8 @@ def promotion_key(scalar: Any) -> Any:
 def promote(dtypes: Iterable[Any]) -> np.dtype[Any]:
     """Return the dtype that all ``dtypes`` (and weak Python scalars) promote to."""
     given = list(dtypes)
+    if given and isinstance(given[0], np.dtype) and given.count(given[0]) == len(given):
+        return given[0]
     if any(isinstance(each, np.dtype) and is_bfloat16(each) for each in given):
         promoted = np.result_type(*_stand_ins(given))
         return bfloat16() if promoted == float16 else promoted

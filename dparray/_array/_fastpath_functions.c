@@ -488,11 +488,18 @@ static int as_bool(PyObject *x)
 
 /* --- what arrays say of themselves -------------------------------------------------------------- */
 
+/* What a slot keeps of an array that the host does not see: a pending or a large one. */
+static PyObject *kept_of(PyObject *x, Py_ssize_t slot, PyObject *slow)
+{
+    PyObject *kept = Py_TYPE(x) == array_type ? SLOT(x, slot) : NULL;
+    return kept ? Py_NewRef(kept) : general(slow, x, NULL, NULL);
+}
+
 static PyObject *shape_of(PyObject *module, PyObject *x)
 {
     PyObject *seen = seen_of(x);
     if (!seen)
-        return general(slow_shape, x, NULL, NULL);
+        return kept_of(x, at_shape, slow_shape);
     int count = PyArray_NDIM(AS_ARRAY(seen));
     return PyArray_IntTupleFromIntp(count, PyArray_DIMS(AS_ARRAY(seen)));
 }
@@ -509,7 +516,7 @@ static PyObject *size_of(PyObject *module, PyObject *x)
 {
     PyObject *seen = seen_of(x);
     if (!seen)
-        return general(slow_size, x, NULL, NULL);
+        return kept_of(x, at_size, slow_size);
     return PyLong_FromSsize_t(PyArray_SIZE(AS_ARRAY(seen)));
 }
 
@@ -517,7 +524,7 @@ static PyObject *dtype_of(PyObject *module, PyObject *x)
 {
     PyObject *seen = seen_of(x);
     if (!seen)
-        return general(slow_dtype, x, NULL, NULL);
+        return kept_of(x, at_dtype, slow_dtype);
     return Py_NewRef((PyObject *)PyArray_DESCR(AS_ARRAY(seen)));
 }
 

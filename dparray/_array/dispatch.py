@@ -268,7 +268,7 @@ def _host_views_to_write(
     if views is None:
         return None
     rest = iter(views)
-    return [*(next(rest) if view is None else view for view in seen), *rest]
+    return [*[next(rest) if view is None else view for view in seen], *rest]
 
 
 def _seen(x: ndarray) -> np.ndarray | None:

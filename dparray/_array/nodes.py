@@ -179,9 +179,10 @@ def assembled_array(
     if _placement.in_force:
         placement = _placement.result_placement(placement)
     nodes, flat = flattened([x._node for x in arrays], boxes)
-    if not _placement.in_force:
+    pending = [each for each in nodes if each.layout is None]
+    if pending and not _placement.in_force:
         # A kernel needs them in memory. Pending ones would be parts of ever larger expressions.
-        evaluate.evaluate(*nodes)
+        evaluate.evaluate(*pending)
     signature = (dtype,) * (len(nodes) + 1)
     op = assembly(name, flat)
     node = Node(op, tuple(nodes), signature, shape, prod(shape), *placement, axes)
@@ -209,7 +210,7 @@ def _may_lack_memory_later(node: Node) -> bool:
             block = None if part.layout is None else part.layout.block
             of_part = part.size * part.dtype.itemsize if block is None else block.nbytes
             held[id(block or part)] = of_part
-    return nbytes >= 2 * sum(held.values()) or pool.limit_and_use(node.queue)[0] is not None
+    return nbytes >= 2 * sum(held.values()) or pool.is_limited()
 
 
 def _part(op: Op | Reduce, operand: ndarray, shape: tuple[int, ...]) -> Node | Scalar:

@@ -249,6 +249,21 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
     return checked
 
 
+def named_arrays(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
+    """Return a sequence of arrays with names by position, after checking each."""
+    if isinstance(arrays, np.ndarray):
+        raise foreign_operand(function, "arrays", arrays)
+    if not hasattr(arrays, "__getitem__"):
+        raise ArgumentError(
+            f"{function}: arrays, a {type(arrays).__name__}, must be a sequence; give a list or "
+            f"a tuple: list(arrays)"
+        )
+    values = list(arrays)
+    names = [f"arrays[{position}]" for position in range(len(values))]
+    checked = check_arrays(function, *zip(names, values, strict=True))
+    return list(zip(names, checked, strict=True))
+
+
 def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
     """Return the arrays in nested sequences, named by their position."""
     pairs: list[tuple[str, ndarray]] = []

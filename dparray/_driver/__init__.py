@@ -221,7 +221,7 @@ def place_of(queue: Queue) -> tuple[Any, DriverDevice]:
 
 def is_queue(value: object) -> bool:
     """Return whether an object is a queue of any driver."""
-    return isinstance(value, tuple(driver.queue_type for driver in loaded()))
+    return type(value) in by_type or any(isinstance(value, each.queue_type) for each in loaded())
 
 
 def is_event(value: object) -> bool:

@@ -24,7 +24,7 @@ from dparray._array.operands import (
     shared,
 )
 from dparray._evaluate import limits
-from dparray._functions.indexing import check_inside, nonzero
+from dparray._functions.indexing import check_inside, nonzero, taken_by_host
 from dparray._functions.single_precision import in_single, takes_bfloat16
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.compaction import can_compact, compact
@@ -260,17 +260,6 @@ def _only_mask(index: Any) -> ndarray | None:
     return entry if isinstance(entry, ndarray) and entry.dtype.kind == "b" else None
 
 
-def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray) -> None:
-    """Call NumPy's ``take`` after checking bounds, which avoids its internal buffer."""
-    extent = source.shape[axis]
-    if positions.size:
-        low, high = positions.min(), positions.max()
-        if low < -extent or high >= extent:
-            index = low if low < -extent else high
-            raise IndexError(f"index {index} is out of bounds for axis {axis} with length {extent}")
-    source.take(positions, axis, out, "wrap")
-
-
 def _by_entries(source: np.ndarray, *entries: Any) -> Any:
     found = source[entries]
     # With slices, NumPy reorders the axes of its result.
@@ -308,17 +297,9 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
         return compact(x.reshape(-1), mask.reshape(-1))
     axis = _gathered_axis(x, index)
     if axis is not None:
-        positions = named[1][1]
-        shape = (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :])
-        result = empty_on(placement, shape, x.dtype)
-        gathered = compute(
-            "x[index]",
-            named[:2],
-            host=lambda source, at, out: _take(source, at, axis, out),
-            out=result,
-        )
-        if gathered is not None:
-            return gathered
+        taken = taken_by_host("x[index]", x, named[1], axis, placement)
+        if taken is not None:
+            return taken
     found: ndarray | None = compute(
         "x[index]", named, host=lambda view, *views: view[index_for_numpy(index, views)]
     )

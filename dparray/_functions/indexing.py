@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.allocation import from_host
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import astype_array, cast_unsafe, choose_elements, ops
 from dparray._array.assignment import assign, write_out
 from dparray._array.dispatch import by_name, compute, compute_at_once
@@ -36,7 +36,7 @@ from dparray._functions.joining import resize
 from dparray._functions.manipulation import diagonal, ravel, reshape
 from dparray._functions.operands import arrays_of, placement_keywords
 from dparray._functions.public import public
-from dparray._placement import common_placement, placement_of
+from dparray._placement import Placement, common_placement, placement_of
 from dparray.algorithms.reduction import reduce
 from dparray.algorithms.selection import can_locate, positions
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -124,10 +124,11 @@ def _as_positions(function: str, name: str, indices: Any) -> Any:
     In ``x[index]`` Booleans are a mask instead.
     """
     found: Any = indices if isinstance(indices, ndarray) else np.asarray(indices)
-    if found.size and found.dtype.kind == "b":
+    kind = found.dtype.kind
+    if found.size and kind == "b":
         is_array = isinstance(found, ndarray)
         return astype_array(found, _dtypes.int8) if is_array else found.astype(np.int8).tolist()
-    if found.size and found.dtype.kind not in "iu":
+    if kind not in "iu" and found.size:
         raise DTypeError(f"{function}: {name} of dtype {found.dtype} must be integers")
     return indices
 
@@ -167,8 +168,10 @@ def take(
         >>> dp.take(dp.asarray([5, 6, 7]), [2, 0]).asnumpy()
         array([7, 5])
     """
-    if isinstance(indices, ndarray):
-        common_placement("take", (("x", x), ("indices", indices)))
+    is_array = isinstance(indices, ndarray)
+    placement = placement_of(x)
+    if is_array:
+        placement = common_placement("take", (("x", x), ("indices", indices)))
     indices = _as_positions("take", "indices", indices)
     if axis is None:
         if x.ndim != 1:
@@ -178,6 +181,10 @@ def take(
     if mode != "raise":
         indices = check_array("take", "indices", indices, placement_of(x))
         indices = _within("take", indices, x.shape[axis], mode)
+    elif is_array and out is None and _is_taken_by_host(x, indices):
+        taken = taken_by_host("take", x, ("indices", indices), axis, placement)
+        if taken is not None:
+            return taken
     is_view = isinstance(indices, int) or not getattr(indices, "shape", True)
     result = x[_layout.at_axis(axis, indices)]
     if out is None:
@@ -185,6 +192,38 @@ def take(
     check_fits("take", result.shape, result.dtype, out, "unsafe")
     assign(out, result, "take")
     return out
+
+
+def _is_taken_by_host(x: ndarray, indices: ndarray) -> bool:
+    """Return whether indices are many; ``x[indices]`` is faster for few."""
+    return indices.size > limits.host_elements and not _dtypes.is_bfloat16(x.dtype)
+
+
+def taken_by_host(
+    function: str, x: ndarray, indices: tuple[str, ndarray], axis: int, placement: Placement
+) -> ndarray | None:
+    """Return the elements at named integer indices along an axis, if the host may take them.
+
+    Raises:
+        IndexError: an index is out of range.
+    """
+
+    def take_into(source: np.ndarray, positions: np.ndarray, out: np.ndarray) -> None:
+        extent = source.shape[axis]
+        if positions.size:
+            low, high = positions.min(), positions.max()
+            if low < -extent or high >= extent:
+                index = low if low < -extent else high
+                raise IndexError(
+                    f"index {index} is out of bounds for axis {axis} with length {extent}"
+                )
+        # "wrap" does not check the bounds again, and needs no buffer inside NumPy.
+        source.take(positions, axis, out, "wrap")
+
+    shape = (*x.shape[:axis], *indices[1].shape, *x.shape[axis + 1 :])
+    result = empty_on(placement, shape, x.dtype)
+    taken: ndarray | None = compute(function, [("x", x), indices], host=take_into, out=result)
+    return taken
 
 
 @public(operands=("x", "indices"), index="indices")

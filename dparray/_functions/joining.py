@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -22,6 +22,7 @@ from dparray._array.operands import (
     check_array,
     check_fits,
     check_out,
+    named_arrays,
 )
 from dparray._driver import traits_of
 from dparray._dtypes import is_bfloat16
@@ -31,7 +32,6 @@ from dparray._functions.manipulation import (
     broadcast_to,
     expand_dims,
     moveaxis,
-    named_arrays,
     ravel,
     reshape,
     three_dimensions,
@@ -355,7 +355,7 @@ def concat(
         >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
         array([1, 2, 3])
     """
-    return _joined("concat", arrays, axis, out, dtype, casting)
+    return _joined("concat", named_arrays("concat", arrays), axis, out, dtype, casting)
 
 
 concatenate = concat
@@ -363,68 +363,65 @@ concatenate = concat
 
 def _joined(
     function: str,
-    arrays: Any,
+    named: list[tuple[str, ndarray]],
     axis: int | None,
     out: ndarray | None = None,
     dtype: DTypeLike | None = None,
     casting: str = DEFAULT_CASTING,
 ) -> ndarray:
-    check_casting(function, casting)
+    """Join checked arrays with their names, see :func:`concat`."""
+    if casting is not DEFAULT_CASTING:
+        check_casting(function, casting)
     if out is not None and dtype is not None:
         raise ArgumentError(
             f"{function}: out= determines the dtype; give either out= or dtype=, not both"
         )
-    named = named_arrays(function, arrays)
     if not named:
         raise ShapeError(f"{function}: at least one array is required")
     check_out(function, named, out)
     placement = common_placement(function, named if out is None else [*named, ("out", out)])
-    parts = [x for _, x in named]
     if axis is None:
-        parts, axis = [reshape(x, (x.size,)) for x in parts], 0
-    axis = _layout.normalize_axis(function, axis, parts[0].ndim)
-    for name, x in zip((name for name, _ in named), parts, strict=True):
-        same = x.ndim == parts[0].ndim and all(
-            at == axis or x.shape[at] == parts[0].shape[at] for at in range(x.ndim)
-        )
-        if not same:
+        named, axis = [(name, reshape(x, (x.size,))) for name, x in named], 0
+    names, parts = zip(*named, strict=True)
+    shapes = [x.shape for x in parts]
+    first = shapes[0]
+    axis = _layout.normalize_axis(function, axis, len(first))
+    length = 0
+    for name, shape in zip(names, shapes, strict=True):
+        is_as_long = len(shape) == len(first)
+        if not is_as_long or shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
             raise ShapeError(
-                f"{function}: {name} has shape {x.shape}, arrays[0] has {parts[0].shape}; only the "
+                f"{function}: {name} has shape {shape}, arrays[0] has {first}; only the "
                 f"lengths of axis {axis} may differ"
             )
+        length += shape[axis]
+    whole = (*first[:axis], length, *first[axis + 1 :])
+    dtypes = [x.dtype for x in parts]
     if out is not None:
         chosen = out.dtype  # each array is cast to it separately
+        check_fits(function, whole, chosen, out)
     elif dtype is None:
-        chosen = _dtypes.promote([x.dtype for x in parts])
+        chosen = _dtypes.promote(dtypes)
     else:
         chosen = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(placement.queue))
-    extents = list(parts[0].shape)
-    extents[axis] = sum(x.shape[axis] for x in parts)
-    shape = tuple(extents)
-    if out is not None:
-        check_fits(function, shape, out.dtype, out)
-    for (name, _), x in zip(named, parts, strict=True):
-        if not _dtypes.can_cast(x.dtype, chosen, casting):
+    if dtypes.count(chosen) != len(dtypes) and chosen.kind != "c":
+        parts = tuple(map(real_parts, parts))
+    for name, given in zip(names, dtypes, strict=True):
+        if not _dtypes.can_cast(given, chosen, casting):
             raise DTypeError(
-                f"{function}: {name} of dtype {x.dtype} cannot be cast to {chosen} with "
+                f"{function}: {name} of dtype {given} cannot be cast to {chosen} with "
                 f"casting={casting!r}; give casting='unsafe', or write x.astype('{chosen}')"
             )
-    # Unlike operands of element-wise functions, broadcast axes affect the memory order here.
-    steps = [
-        tuple([0 if n == 1 else 2 * abs(step) + 1 for n, step in zip(*at, strict=True)])
-        for at in ((x.shape, x.strides) for x in parts)
-    ]
-    axes = _layout.order_of_axes(shape, *steps)
-    if out is None and len(parts) <= MAX_JOINED and 0 not in shape and not is_bfloat16(chosen):
-        starts = accumulate([x.shape[axis] for x in parts], initial=0)
-        boxes = tuple(
-            Box(at, (0,) * axis + (start,) + (0,) * (x.ndim - axis - 1), (0,) * x.ndim, x.shape)
-            for at, (x, start) in enumerate(zip(parts, starts, strict=False))
-            if x.shape[axis]
-        )
-        values = [x if chosen.kind == "c" else real_parts(x) for x in parts]
-        return assembled_array(function, values, boxes, shape, chosen, placement, axes)
-    result = empty_on(placement, shape, chosen, axes)
+    axes = None if len(whole) < 2 else _layout.order_of_axes(whole, *map(_steps_of, parts))
+    if out is None and len(parts) <= MAX_JOINED and 0 not in whole and not is_bfloat16(chosen):
+        corner = [0] * len(whole)
+        boxes = []
+        for at, shape in enumerate(shapes):
+            if shape[axis]:
+                boxes.append(Box(at, tuple(corner), (0,) * len(shape), shape))
+                corner[axis] += shape[axis]
+        return assembled_array(function, parts, tuple(boxes), whole, chosen, placement, axes)
+    result = empty_on(placement, whole, chosen, axes)
     start = 0
     for x in parts:
         stop = start + x.shape[axis]
@@ -434,6 +431,15 @@ def _joined(
         assign(out, result, function)
         return out
     return result
+
+
+def _steps_of(x: ndarray) -> tuple[int, ...]:
+    """Return the sizes of strides for the order of a joined array's axes.
+
+    Unlike operands of element-wise functions, broadcast axes affect the order here.
+    """
+    pairs = zip(x.shape, x.strides, strict=True)
+    return tuple([0 if extent == 1 else 2 * abs(step) + 1 for extent, step in pairs])
 
 
 @public(small=np.stack, takes=("axis",), mode="join")
@@ -467,10 +473,12 @@ def stack(
     named = named_arrays("stack", arrays)
     if not named:
         raise ShapeError("stack: at least one array is required")
-    if len({x.shape for _, x in named}) != 1:
-        raise ShapeError(f"stack: the shapes {[x.shape for _, x in named]} must be equal")
-    at = _layout.normalize_axis("stack", axis, named[0][1].ndim + 1)
-    return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype, casting)
+    shapes = [x.shape for _, x in named]
+    if shapes.count(shapes[0]) != len(shapes):
+        raise ShapeError(f"stack: the shapes {shapes} must be equal")
+    at = _layout.normalize_axis("stack", axis, len(shapes[0]) + 1)
+    named = [(name, expand_dims(x, at)) for name, x in named]
+    return _joined("stack", named, at, out, dtype, casting)
 
 
 @public(small=np.vstack, mode="join")
@@ -483,8 +491,8 @@ def vstack(
         >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
         (2, 2)
     """
-    parts = [two_dimensions(x) for _, x in named_arrays("vstack", arrays)]
-    return _joined("vstack", parts, 0, None, dtype, casting)
+    named = [(name, two_dimensions(x)) for name, x in named_arrays("vstack", arrays)]
+    return _joined("vstack", named, 0, None, dtype, casting)
 
 
 @public(small=np.hstack, mode="join")
@@ -499,9 +507,11 @@ def hstack(
         >>> dp.hstack([dp.zeros(2), dp.ones(1)]).asnumpy()
         array([0., 0., 1.])
     """
-    parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in named_arrays("hstack", arrays)]
-    axis = 0 if parts and parts[0].ndim == 1 else 1
-    return _joined("hstack", parts, axis, None, dtype, casting)
+    named = [
+        (name, reshape(x, (1,)) if x.ndim == 0 else x) for name, x in named_arrays("hstack", arrays)
+    ]
+    axis = 0 if named and named[0][1].ndim == 1 else 1
+    return _joined("hstack", named, axis, None, dtype, casting)
 
 
 @public(small=np.dstack, mode="join")
@@ -512,7 +522,8 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.dstack([dp.zeros((2, 3)), dp.ones((2, 3))]).shape
         (2, 3, 2)
     """
-    return _joined("dstack", [three_dimensions(x) for _, x in named_arrays("dstack", arrays)], 2)
+    named = [(name, three_dimensions(x)) for name, x in named_arrays("dstack", arrays)]
+    return _joined("dstack", named, 2)
 
 
 @public(small=np.column_stack, mode="join")
@@ -523,11 +534,11 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.column_stack([dp.zeros(3), dp.ones(3)]).shape
         (3, 2)
     """
-    parts = [
-        reshape(x, (x.size, 1)) if x.ndim < 2 else x
-        for _, x in named_arrays("column_stack", arrays)
+    named = [
+        (name, reshape(x, (x.size, 1)) if x.ndim < 2 else x)
+        for name, x in named_arrays("column_stack", arrays)
     ]
-    return _joined("column_stack", parts, 1)
+    return _joined("column_stack", named, 1)
 
 
 def _is_small_addition(x: ndarray, values: Any, axis: Any) -> bool:
@@ -547,7 +558,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
         >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
         array([1, 2, 3])
     """
-    return _joined("append", [x, values], axis)
+    return _joined("append", named_arrays("append", [x, values]), axis)
 
 
 @public()

@@ -11,11 +11,11 @@ from dparray import _layout
 from dparray._array.apply import copy_of, with_axes
 from dparray._array.host_fastpath import compute_small, view_small
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
-from dparray._array.operands import check_arrays, foreign_operand
+from dparray._array.operands import named_arrays
 from dparray._functions.public import array_method, public
 from dparray._placement import common_placement
 from dparray.algorithms.tiled_transpose import contiguous_copy
-from dparray.exceptions import ArgumentError, AxisError, ShapeError
+from dparray.exceptions import AxisError, ShapeError
 
 __all__ = [
     "atleast_1d",
@@ -383,20 +383,6 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
         return ()
     shape = _layout.broadcast_shapes("broadcast_arrays", [x.shape for _, x in named])
     return tuple(broadcast_to(x, shape) for _, x in named)
-
-
-def named_arrays(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
-    """Return a sequence of arrays with names by position, after checking each."""
-    if isinstance(arrays, np.ndarray):
-        raise foreign_operand(function, "arrays", arrays)
-    if not hasattr(arrays, "__getitem__"):
-        raise ArgumentError(
-            f"{function}: arrays, a {type(arrays).__name__}, must be a sequence; give a list or "
-            f"a tuple: list(arrays)"
-        )
-    named = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
-    checked = check_arrays(function, *named)
-    return [(name, x) for (name, _), x in zip(named, checked, strict=True)]
 
 
 def atleast_1d(*arrays: Any) -> Any:

@@ -137,12 +137,13 @@ def pad(
     keywords.pop(_OPTION_OF.get(mode, ""), None)
     if keywords:
         raise ArgumentError(f"pad: mode {mode!r} does not accept {', '.join(keywords)}; omit it")
-    widths = _widths(pad_width, x.ndim)
+    shape = x.shape
+    widths = _widths(pad_width, len(shape))
     if reflect_type not in ("even", "odd"):
         raise ArgumentError(f"pad: reflect_type must be 'even' or 'odd'; got {reflect_type!r}")
-    if any(width < 0 for pair in widths for width in pair):
+    if min(map(min, widths), default=0) < 0:
         raise ShapeError(f"pad: pad_width must not be negative; got {pad_width!r}")
-    if x.ndim == 0:
+    if not shape:
         return copy_of(x)  # it has no edges
     kind = type(constant_values)
     is_plain = kind is x.dtype.type or (kind is int and constant_values == 0)
@@ -151,13 +152,15 @@ def pad(
         small = compute_at_once(padded_rows, (("x", x),))
         if small is not None:
             return small
-    lengths = _pairs("stat_length", stat_length, x.ndim)
-    if any(length is not None and length < 0 for pair in lengths for length in pair):
-        raise ShapeError(f"pad: stat_length must not be negative; got {stat_length!r}")
-    if mode in ("maximum", "minimum") and any(0 in pair for pair in lengths):
-        raise ShapeError(
-            f"pad: stat_length must be at least 1 for mode {mode!r}; got {stat_length!r}"
-        )
+    lengths: Any = ()
+    if mode in _STATISTICS:
+        lengths = _pairs("stat_length", stat_length, len(shape))
+        if any(length is not None and length < 0 for pair in lengths for length in pair):
+            raise ShapeError(f"pad: stat_length must not be negative; got {stat_length!r}")
+        if mode in ("maximum", "minimum") and any(0 in pair for pair in lengths):
+            raise ShapeError(
+                f"pad: stat_length must be at least 1 for mode {mode!r}; got {stat_length!r}"
+            )
     if mode in _STATISTICS or mode == "linear_ramp":
         options: Any = (
             {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}
@@ -166,29 +169,29 @@ def pad(
         padded = compute("pad", (("x", x),), host=by_numpy)
         if padded is not None:
             return padded
-    ends = _pairs("end_values", end_values, x.ndim)
-    constants = _pairs("constant_values", constant_values, x.ndim)
-    result = empty_on(
-        placement_of(x),
-        tuple(
-            before + extent + after for extent, (before, after) in zip(x.shape, widths, strict=True)
-        ),
-        x.dtype,
-        order_by_columns(x),
-    )
-    inside = _inside(x.shape, widths)
+    padded_shape = [
+        before + extent + after for extent, (before, after) in zip(shape, widths, strict=True)
+    ]
+    result = empty_on(placement_of(x), tuple(padded_shape), x.dtype, order_by_columns(x))
+    inside = _inside(shape, widths)
+    if mode == "constant":  # The borders first: no work on the result is to be waited for yet.
+        constants = _pairs("constant_values", constant_values, len(shape))
+        for axis, (before, _) in enumerate(widths):
+            for edge, constant in zip(
+                (slice(0, before), slice(before + shape[axis], None)),
+                constants[axis],
+                strict=True,
+            ):
+                border = _layout.at_axis(axis, edge, *inside[axis + 1 :])
+                assign(result[border], constant, "pad")
     assign(result[inside], x, "pad")
+    if mode in ("constant", "empty"):
+        return result
     for axis, (before, after) in enumerate(widths):
         # The following axes are not padded yet, so only their inner part is used.
         rest = inside[axis + 1 :]
-        extent = x.shape[axis]
-        if mode == "constant":
-            assign(
-                result[_layout.at_axis(axis, slice(0, before), *rest)], constants[axis][0], "pad"
-            )
-            after_all = _layout.at_axis(axis, slice(before + extent, None), *rest)
-            assign(result[after_all], constants[axis][1], "pad")
-        elif mode != "empty" and (before or after):
+        extent = shape[axis]
+        if before or after:
             if extent == 0:
                 raise ShapeError(
                     f"pad: axis {axis} is empty, so mode {mode!r} cannot pad it; use 'constant'"
@@ -198,7 +201,8 @@ def pad(
                 _fill_with_statistics(whole, before, extent, mode, lengths[axis])
                 continue
             if mode == "linear_ramp":
-                _fill_with_ramps(whole, before, extent, ends[axis])
+                ends = _pairs("end_values", end_values, len(shape))[axis]
+                _fill_with_ramps(whole, before, extent, ends)
                 continue
             line = np.arange(-before, extent + after)
             if reflect_type == "odd" and mode in ("reflect", "symmetric"):

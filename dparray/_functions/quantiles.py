@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
@@ -142,29 +142,32 @@ def _quantiles(
         # The selected element would have the dtype of x, which has no NaN.
         dtype = _dtypes.default_float(traits_of(x.queue))
     by_kernel: ndarray | None = None
+    pick: Pick | None = None
+    result: ndarray | None = None
     if is_empty:
         number = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan
         nothing = filled(placement, kept, dtype, "C", number, function)
-        pick: Callable[[float], ndarray] = lambda _: nothing  # noqa: E731
+        pick = lambda _: nothing  # noqa: E731
     elif weights is not None:
         pick = _weighted_picker(function, lines, weights, leave_nan_out)
-    elif (selected := _selected(function, lines, fractions, method, leave_nan_out)) is not None:
-        pick = _picker(selected, method, dtype)
-    elif leave_nan_out and lines.dtype.kind in "fc":
-        pick = _picker_without_nan(sort(lines), method, dtype)
     else:
-        ordered = sort(lines)
-        if can_pick(ordered, dtype):
-            by_kernel = ordered
-        pick = _picker(_of_sorted(ordered), method, dtype)
-    result = empty_on(placement, (*fractions.shape, *kept), dtype)
-    if by_kernel is not None and result.size:
-        rows = reshape(result, (fractions.size, -1))
-        for number, fraction in enumerate(fractions.flat):
-            _pick_by_kernel(by_kernel, rows[number], method, float(fraction))
-    else:
-        for position in np.ndindex(fractions.shape):
-            result[position] = pick(float(fractions[position]))
+        result = _selected(function, lines, fractions, method, leave_nan_out, dtype)
+    if result is None:
+        if pick is None and leave_nan_out and lines.dtype.kind in "fc":
+            pick = _picker_without_nan(sort(lines), method, dtype)
+        elif pick is None:
+            ordered = sort(lines)
+            if can_pick(ordered, dtype):
+                by_kernel = ordered
+            pick = _picker(ordered, method, dtype)
+        result = empty_on(placement, (*fractions.shape, *kept), dtype)
+        if by_kernel is not None and result.size:
+            rows = reshape(result, (fractions.size, -1))
+            for number, fraction in enumerate(fractions.flat):
+                _pick_by_kernel(by_kernel, rows[number], method, float(fraction))
+        else:
+            for position in np.ndindex(fractions.shape):
+                result[position] = pick(float(fractions[position]))
     if keepdims:
         shape = tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
         result = reshape(result, (*fractions.shape, *shape))
@@ -221,28 +224,15 @@ def _spread(
 Pick = Callable[[float], ndarray]
 
 
-class _Ranked(NamedTuple):
-    """The elements around quantiles.
-
-    Attributes:
-        length: the elements of a line.
-        at: returns the elements of two neighboring ranks in each line, and of the last rank, which
-            are NaN if one is.
-    """
-
-    length: int
-    at: Callable[[int, int], Sequence[ndarray]]
-
-
-def _of_sorted(ordered: ndarray) -> _Ranked:
-    count = ordered.shape[-1]
-    return _Ranked(count, lambda *ranks: [ordered[..., at] for at in (*ranks, count - 1)])
-
-
 def _selected(
-    function: str, lines: ndarray, fractions: np.ndarray, method: str, leave_nan_out: bool
-) -> _Ranked | None:
-    """Return the elements around few quantiles of one large vector that the host may read."""
+    function: str,
+    lines: ndarray,
+    fractions: np.ndarray,
+    method: str,
+    leave_nan_out: bool,
+    dtype: np.dtype[Any],
+) -> ndarray | None:
+    """Return few quantiles of one large vector that the host may read, without sorting it."""
     count = lines.size
     if (
         lines.ndim > 1
@@ -257,18 +247,24 @@ def _selected(
         count -= int(count_nonzero(ops.isnan(lines)))
         if not count:
             return None
-    pairs = [_ranks(method, count, float(each))[0] for each in fractions.flat]
     cores = traits_of(lines.queue).units
 
     def select(values: np.ndarray) -> np.ndarray:
-        return np.stack([order_statistics.of_ranks(values, [*pair], cores) for pair in pairs])
+        chosen = np.empty(fractions.shape, dtype)
+        for position, fraction in np.ndenumerate(fractions):
+            ranks, weight = _ranks(method, count, float(fraction))
+            below, above, last = order_statistics.of_ranks(values, [*ranks], cores)
+            if last != last and not leave_nan_out:
+                chosen[position] = last
+            elif method in _CHOOSING:
+                chosen[position] = above if weight else below
+            else:
+                low, high = (dtype.type(one) for one in (below, above))
+                chosen[position] = _between(low, high, weight, np.isfinite, np.where)
+        return chosen
 
-    found = compute(function, (("x", lines),), host=select)
-    if found is None:
-        return None
-    if leave_nan_out:
-        found = found[:, [0, 1, 1]]
-    return _Ranked(count, lambda *ranks: [found[pairs.index(ranks), at] for at in range(3)])
+    selected: ndarray | None = compute(function, (("x", lines),), host=select)
+    return selected
 
 
 def _ranks(method: str, count: int, fraction: float) -> tuple[tuple[int, int], float]:
@@ -278,12 +274,12 @@ def _ranks(method: str, count: int, fraction: float) -> tuple[tuple[int, int], f
     return (below, above), float(weight)
 
 
-def _picker(ranked: _Ranked, method: str, dtype: np.dtype[Any]) -> Pick:
-    """Return quantiles of lines; NaN if a line contains NaN."""
+def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
+    """Return quantiles of sorted lines; NaN if a line contains NaN."""
 
     def pick(fraction: float) -> ndarray:
-        ranks, weight = _ranks(method, ranked.length, fraction)
-        below, above, last = ranked.at(*ranks)
+        ranks, weight = _ranks(method, ordered.shape[-1], fraction)
+        below, above, last = (ordered[..., at] for at in (*ranks, -1))
         is_float = last.dtype.kind in "fc"
         if method in _CHOOSING:
             value = above if weight else below
@@ -395,27 +391,29 @@ def _neighbors(method: str, count: Any, fraction: float, floor: Any, choose: Any
     return low, choose(rest == 0, at_element, beyond)
 
 
-def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
+def _choose(condition: ndarray, x1: Any, x2: Any) -> ndarray:
+    return choose_elements("where", condition, x1, x2)
+
+
+def _between(
+    low: Any, high: Any, weight: Any, isfinite: Any = ops.isfinite, choose: Any = _choose
+) -> Any:
     """Interpolate between two values, from the nearer one, so that both ends are exact.
 
-    If one value is infinite, so is the result; between two opposite infinities it is NaN.
+    If one value is infinite, so is the result; between two opposite infinities it is NaN. The
+    values are arrays, or NumPy's numbers with NumPy's functions.
     """
-    if not isinstance(weight, ndarray) and weight == 0:
+    is_array = isinstance(weight, ndarray)
+    if not is_array and weight == 0:
         return low  # an infinite neighbor has no weight
     distance = high - low
     rest = 1 - weight
-    from_low = low + ops.multiply(distance, weight)
-    from_high = high - ops.multiply(distance, rest)
-    if isinstance(weight, ndarray):
-        is_high = weight >= 0.5
-        chosen = choose_elements("where", is_high, from_high, from_low)
+    if is_array:
+        near = choose(weight >= 0.5, high - distance * rest, low + distance * weight)
     else:
-        chosen = from_high if weight >= 0.5 else from_low
-    parts = ops.multiply(low, rest) + ops.multiply(high, weight)
-    chosen = choose_elements("where", ops.isfinite(distance), chosen, parts)
-    if not isinstance(weight, ndarray):
-        return chosen
-    return choose_elements("where", weight == 0, low, chosen)
+        near = high - distance * rest if weight >= 0.5 else low + distance * weight
+    chosen = choose(isfinite(distance), near, low * rest + high * weight)
+    return choose(weight == 0, low, chosen) if is_array else chosen
 
 
 def _numbers_of(values: np.ndarray, in_lines: bool) -> np.ndarray:

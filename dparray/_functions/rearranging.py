@@ -118,9 +118,10 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     """
     shift, axis = _on_host(x, "shift", shift), _on_host(x, "axis", axis)
     if axis is None:
-        flat = reshape(x, (x.size,))
         total = shift if isinstance(shift, int) else sum(shift)
-        return reshape(roll(flat, total, 0), x.shape)
+        if x.ndim != 1:
+            return reshape(roll(reshape(x, (x.size,)), total, 0), x.shape)
+        shift, axis = total, 0
     axes = [axis] if isinstance(axis, int) else list(axis)
     shifts = [shift] * len(axes) if not isinstance(shift, Sequence) else list(shift)
     if len(axes) == 1 and len(shifts) > 1:

@@ -163,8 +163,10 @@ def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
     flat = views[0].reshape(-1)
     # Samples of a large mask are enough: reading all of it would take as long as the selection.
     step = max(1, flat.size // _LOOKED_AT)
-    parts = [flat[at : at + _PART] for at in range(0, flat.size, step * _PART)]
-    changes = sum(int(np.count_nonzero(part[1:] != part[:-1])) for part in parts)
+    changes = 0
+    for at in range(0, flat.size, step * _PART):
+        part = flat[at : at + _PART]
+        changes += int(np.count_nonzero(part[1:] != part[:-1]))
     return (changes * step * _UNEXPECTED - left) * cost_model.terms().addition
 
 

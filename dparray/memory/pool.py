@@ -198,6 +198,12 @@ class Pools:
                 nbytes += pool.in_use
             return self._limit_of(owner), nbytes
 
+    def is_limited(self) -> bool:
+        """Return whether there is a limit for any device."""
+        with self._lock:
+            limits = [self._limit, *[owner.limit for owner in self._memories.values()]]
+            return limits.count(None) < len(limits)
+
     def in_use_on(self, queue: Any) -> int:
         """Return the bytes in blocks that arrays of one queue hold, of all USM types."""
         with self._lock:
@@ -523,6 +529,7 @@ stats = _pools.stats
 
 in_use_on = _pools.in_use_on
 limit_and_use = _pools.limit_and_use
+is_limited = _pools.is_limited
 
 
 set_limit = _pools.set_limit

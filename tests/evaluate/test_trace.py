@@ -120,3 +120,31 @@ def test_a_cached_slice_statement_takes_few_calls(operands: list[dp.ndarray]) ->
     _, files = traced(statement)
     assert len(files) <= (55 if IS_COMPILED else 125), files
     assert "_evaluate/schedule.py" not in files
+
+
+#: Functions of large arrays: the maximum numbers of calls and of files. `pad` writes the array
+#: into its result as a slice statement does.
+KNOWN_FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
+    "concatenate": (lambda x, mask, at: dp.concatenate([x, x]), 60, 12),
+    "where": (lambda x, mask, at: dp.where(mask, x, x), 60, 12),
+    "median": (lambda x, mask, at: dp.median(x), 60, 14),
+    "take": (lambda x, mask, at: dp.take(x, at), 60, 17),
+    "stack": (lambda x, mask, at: dp.stack([x, x]), 60, 13),
+    "pad": (lambda x, mask, at: dp.pad(x, 3), 80, 28),
+    "roll": (lambda x, mask, at: dp.roll(x, 3), 60, 12),
+}
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="the fast path is not built")
+@pytest.mark.parametrize("name", KNOWN_FUNCTIONS)
+def test_a_known_function_of_large_arrays_takes_few_calls(name: str) -> None:
+    function, most_calls, most_files = KNOWN_FUNCTIONS[name]
+    x, mask, at = (dp.asarray(np.ones(200_000, each)) for each in ("f4", "?", "i8"))
+    calls = []
+    for _ in range(10):  # The first calls choose how to compute.
+        result, files = traced(lambda: function(x, mask, at))
+        dp.synchronize(result)
+        calls.append(files)
+    files = min(calls, key=len)
+    assert len(files) <= most_calls, "\n".join(files)
+    assert len(set(files)) <= most_files, sorted(set(files))
