@@ -83,6 +83,7 @@ def test_the_result_is_where_the_inputs_are(queue):
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "u2", "i4", "u4", "u8"])
+@pytest.mark.sample(2)
 def test_offsets_of_every_dtype_skip_elements_outside(dtype):
     generator = np.random.default_rng(7)
     x, vector = generator.random(50_000), generator.random(100)

@@ -186,6 +186,7 @@ def test_expressions_and_reductions_are_compared(name: str) -> None:
     assert all(next(iter(row.timings)).startswith("dparray") for row in rows)
 
 
+@pytest.mark.slow
 def test_loops_are_compared_with_numba() -> None:
     settings = Settings(dp.Device("cpu"), (), 0.0, only=("row maxima, 256", "3-d"))
     rows = list(bench.BENCHMARKS["loops"].measure(settings))

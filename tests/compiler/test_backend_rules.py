@@ -1405,6 +1405,7 @@ def two_nearest(item, counts, values, out):
 
 
 @pytest.mark.parametrize("kernel", [nearest_of_all, nearest_of_some, two_nearest])
+@pytest.mark.slow
 @pytest.mark.sample(1)
 def test_minima_and_their_indices_are_right_at_every_size(kernel: Any) -> None:
     for size in (*range(1, 68), 130):

@@ -21,7 +21,7 @@ _NOT_INHERITED = ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST"
 
 
 @pytest.mark.process
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
 def test_with_the_stand_in(file: Path) -> None:
     pytest.importorskip("cuda.core", reason="cuda-core is not installed")

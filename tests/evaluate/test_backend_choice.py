@@ -316,6 +316,7 @@ for n in range(40):
         "raise SystemExit(print('end'))",
     ],
 )
+@pytest.mark.sample(2)
 def test_a_program_may_end_and_fork_while_kernels_are_compiled(end: str) -> None:
     environment = os.environ | {
         "DPARRAY_BACKGROUND_COMPILE": "1",

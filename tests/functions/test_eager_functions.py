@@ -119,7 +119,7 @@ def assert_same(found: Any, wanted: Any, context: object) -> None:
     np.testing.assert_allclose(found, wanted, 0 if is_exact else tolerance, err_msg=str(context))
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_small_arrays_agree_with_every_other_path(name: str) -> None:

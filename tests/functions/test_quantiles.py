@@ -33,6 +33,7 @@ def at_once(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 @pytest.mark.parametrize("method", quantiles._METHODS)
+@pytest.mark.sample(5)
 def test_methods(method: str, dtype: str, at_once: None) -> None:
     for count in (1, 2, 5, 10):
         x = (RNG.normal(size=(3, count)) * 10).astype(dtype)
@@ -42,6 +43,7 @@ def test_methods(method: str, dtype: str, at_once: None) -> None:
 
 
 @pytest.mark.parametrize("method", quantiles._METHODS)
+@pytest.mark.sample(5)
 def test_methods_with_nan(method: str, at_once: None) -> None:
     x = RNG.normal(size=(3, 10))
     x[0, 0] = x[1, :] = np.nan

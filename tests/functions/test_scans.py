@@ -23,7 +23,7 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["i1", "f4"])
 @pytest.mark.parametrize("function", ["cumsum", "cumprod"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_every_axis_and_layout_equals_numpy(function, dtype, shape):
     host = counts(shape, dtype)
     x = dp.asarray(host)

@@ -206,6 +206,7 @@ def test_complex_numbers_are_refused_by_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", EDGES)
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.sample(6)
 def test_edges(name: str, dtype: str) -> None:
     given, wanted = (np.array(part, dtype) for part in EDGES[name])
     found = call(name, [dp.asarray(given)]).asnumpy()

@@ -302,6 +302,7 @@ def parity(a: Any, b: Any) -> Any:
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (5, 6, 3), (3, 1001), (0, 2)])
+@pytest.mark.sample(2)
 def test_complex_boolean_and_float16_numbers_are_combined(shape: tuple[int, ...]) -> None:
     generator = np.random.default_rng(1)
     numbers = generator.normal(size=shape) + 1j * generator.normal(size=shape)

@@ -36,7 +36,7 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 def test_array_statements_are_numpys(statement: str) -> None:
     random = np.random.default_rng(1)
     given: list[Any] = [random.uniform(1, 2, (N, N)), random.uniform(1, 2, (N, N)),
@@ -50,6 +50,7 @@ def test_array_statements_are_numpys(statement: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int64"])
+@pytest.mark.sample(1)
 def test_array_statements_keep_numpys_dtypes(dtype: str) -> None:
     x = np.arange(N * N, dtype=dtype).reshape(N, N) * 5
     function = function_of("    y[1:] = x[1:] * x[:-1] + 3\n    y *= x", "x, y")

@@ -146,7 +146,7 @@ class TestInOneProcess:
 
     @pytest.mark.parametrize("expression", _EXPRESSIONS)
     @pytest.mark.parametrize("form", _FORMS)
-    @pytest.mark.sample(4)
+    @pytest.mark.sample(2)
     def test_a_value_changes(
         self, form: str, expression: str, tmp_path: Path, modules: list[types.ModuleType]
     ) -> None:
@@ -166,6 +166,7 @@ class TestInOneProcess:
         assert last != first or "helper" not in expression  # an imported function is the old one
 
     @pytest.mark.parametrize("form", ["loop", "prange", "array"])
+    @pytest.mark.sample(1)
     def test_a_function_is_changed_in_place(
         self, form: str, tmp_path: Path, modules: list[types.ModuleType]
     ) -> None:
@@ -282,6 +283,7 @@ class TestBetweenProcesses:
         return found
 
     @pytest.mark.parametrize("expression", _EXPRESSIONS)
+    @pytest.mark.slow
     @pytest.mark.sample(4)
     def test_a_file_is_edited(self, expression: str, runs: list[dict[str, list[float]]]) -> None:
         before, after = (run[expression] for run in runs)

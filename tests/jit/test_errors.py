@@ -243,6 +243,7 @@ def test_float16_and_a_missing_scipy_have_their_fixes() -> None:
     assert "pip install scipy" in fix
 
 
+@pytest.mark.slow
 def test_a_dict_is_returned_as_one() -> None:
     @dp.jit
     def statistics(x: Any) -> Any:
@@ -343,6 +344,7 @@ def select(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [add_shapes, set_slice, add_in_place])
+@pytest.mark.sample(1)
 def test_different_shapes_raise_a_shape_error(function: Callable[..., Any]) -> None:
     compiled = dp.jit(function)
     named = rf"{function.__name__}: .*(broadcast|assign)" if runs_loops_on_host() else "broadcast"
@@ -359,7 +361,7 @@ def test_different_shapes_raise_a_shape_error(function: Callable[..., Any]) -> N
     [add_shapes, set_slice, add_in_place, join_rows, solve, solve_in_local_function, select],
 )
 @pytest.mark.parametrize("debug", [False, True])
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_errors_of_library_functions_have_the_line(
     function: Callable[..., Any], debug: bool
 ) -> None:

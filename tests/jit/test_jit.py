@@ -171,7 +171,7 @@ DTYPES = ["float64", "float32", "int64", "int32", "uint8"]
 @pytest.mark.parametrize("first", DTYPES)
 @pytest.mark.parametrize("second", DTYPES)
 @pytest.mark.parametrize("size", [5, 40_000])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_dtypes_are_those_of_numpy(first: str, second: str, size: int) -> None:
     def combined(x: Any, y: Any) -> Any:
         return x + y, x / y, x * 2, x * 0.5, x // 3
@@ -953,6 +953,7 @@ def mixed_bits(x: Any, out: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int32", "uint32", "int64"])
+@pytest.mark.sample(3)
 def test_bits_and_signs_of_narrow_integers(dtype: str) -> None:
     limits = np.iinfo(dtype)
     host = RNG.integers(limits.min, limits.max, 100, dtype, endpoint=True)
@@ -1254,6 +1255,7 @@ def in_place(x: Any, y: Any, n: int) -> None:
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
+@pytest.mark.slow
 @pytest.mark.sample(1)
 def test_vectorized_updates_read_what_was_there_before(
     in_loop: bool, vectorized_calls: list[int]
@@ -1317,6 +1319,7 @@ def waves_with_a_source(u: Any, v: Any, source: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", [60, 3000])
+@pytest.mark.sample(1)
 def test_array_code_with_single_elements_is_vectorized_at_every_size(rows: int) -> None:
     hosts = [RNG.random((rows, 100)), RNG.random((rows, 100)), RNG.random(4)]
     arrays = [dp.asarray(each) for each in hosts]
@@ -1386,6 +1389,7 @@ def named_like_a_function_of_numpy(x: Any, y: Any) -> Any:
         named_like_a_function_of_numpy,
     ],
 )
+@pytest.mark.sample(3)
 def test_slices_of_one_element_broadcast(function: Any) -> None:
     hosts = [RNG.random(3000) for _ in range(2)]
     found = dp.jit(function)(*map(dp.asarray, hosts))

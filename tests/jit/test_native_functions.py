@@ -291,6 +291,7 @@ def sums(x: Any, y: Any) -> Any:
     ],
 )
 @pytest.mark.parametrize("fastmath", [False, True])
+@pytest.mark.slow
 @pytest.mark.sample(1)
 def test_sums_of_products_of_arrays_that_broadcast(x: Any, y: Any, fastmath: bool) -> None:
     rng = np.random.default_rng(0)

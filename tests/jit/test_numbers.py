@@ -31,7 +31,7 @@ def assert_equals_uncompiled(
         np.testing.assert_array_equal(own.asnumpy(), right)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pair", _PAIRS, ids=":".join)
 def test_operations_at_the_extremes(pair: tuple[str, str], form: str) -> None:

@@ -72,6 +72,7 @@ def test_a_target_takes_the_values_from_before(
     "statement", ["m[i, 1:] = m[i, :0:-1]", "m[i] = m[i, ::-1]", "m[i, 1:] += m[i, :-1]",
                   "np.add(m[i, :-1], 1, m[i, 1:])"]
 )  # fmt: skip
+@pytest.mark.sample(1)
 def test_rows_of_a_prange_loop(statement: str) -> None:
     body = ["for i in dp.prange(m.shape[0]):", f"    {statement}"]
     function = _function(body, f"<{statement}>")

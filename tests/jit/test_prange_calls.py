@@ -68,7 +68,7 @@ def _from_text(text: str) -> Callable[..., Any]:
     ["out += {}", "out -= {}", "out *= {}", "out |= {}", "out &= {}", "out ^= {}",
      "out = out + {}", "out = out * {}", "out = np.minimum(out, {})", "out = np.maximum({}, out)"],
 )  # fmt: skip
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_reductions_of_arrays(update: str, dtype: str) -> None:
     function = _from_text(
         "def f(x, out):\n"
@@ -169,14 +169,18 @@ RAISING = (unequal, calls_what_raises, asserts, has_the_maximum_of_nothing, adds
            multiplies_matrices, steps_by_zero, multiplies_columns_and_rows)  # fmt: skip
 
 
-def test_exceptions_in_a_loop_around_prange_loops() -> None:
+@pytest.mark.parametrize("function", RAISING)
+@pytest.mark.sample(2)
+def test_exceptions_in_a_loop_around_prange_loops(function: Callable[..., None]) -> None:
+    compiled = dp.jit(function)
+    for _ in range(3):
+        with pytest.raises((ValueError, AssertionError)):
+            compiled(dp.zeros((6, 7)), dp.ones((7, 6))[:, :5], 2)
+
+
+def test_errors_of_libraries_in_a_loop_around_prange_loops() -> None:
     with pytest.raises(dp.exceptions.ShapeError, match="does not broadcast"):
         dp.jit(unequal)(dp.zeros((6, 6)), dp.ones((6, 6)), 2)
-    for function in RAISING:
-        compiled = dp.jit(function)
-        for _ in range(3):
-            with pytest.raises((ValueError, AssertionError)):
-                compiled(dp.zeros((6, 7)), dp.ones((7, 6))[:, :5], 2)
     matrices = MATRICES[:40].copy()
     matrices[39] = 0
     with pytest.raises(np.linalg.LinAlgError):
@@ -214,8 +218,12 @@ def test_a_loop_on_views_is_compiled_once() -> None:
 
 @pytest.mark.slow
 def test_exceptions_are_raised_with_every_threading_layer_of_numba() -> None:
-    name = test_exceptions_in_a_loop_around_prange_loops.__name__
-    code = f"from tests.jit import {Path(__file__).stem} as tests; tests.{name}()"
+    code = (
+        f"from tests.jit import {Path(__file__).stem} as tests\n"
+        f"tests.{test_errors_of_libraries_in_a_loop_around_prange_loops.__name__}()\n"
+        "for function in tests.RAISING:\n"
+        f"    tests.{test_exceptions_in_a_loop_around_prange_loops.__name__}(function)\n"
+    )
     for layer in ("tbb", "workqueue"):
         run = subprocess.run(
             [sys.executable, "-c", code],

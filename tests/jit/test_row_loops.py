@@ -82,7 +82,7 @@ def compiled(statement: str, parameters: str = "x, v, out") -> Any:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 @pytest.mark.parametrize("statement", STATEMENTS)
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_statements_on_rows_are_numpys(statement: str, dtype: str) -> None:
     random = np.random.default_rng(1)
     if dtype == "int32" and "np.dot" in statement:
@@ -99,7 +99,7 @@ def test_statements_on_rows_are_numpys(statement: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("statement", INTEGERS)
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 def test_integers_of_rows_wrap_as_numpys(statement: str, dtype: str) -> None:
     limits, random = np.iinfo(dtype), np.random.default_rng(2)
     x = random.integers(limits.min, limits.max, (6, 6), dtype, endpoint=True)
@@ -142,6 +142,7 @@ def test_the_largest_element_of_a_row_with_nan_is_nan(dtype: str) -> None:
         "out[i, 0] = np.dot(x[1:, i], v)",
     ],
 )
+@pytest.mark.sample(2)
 def test_rows_of_other_lengths_are_refused(statement: str) -> None:
     x = dp.ones((4, 4))
     with pytest.raises((ValueError, dp.exceptions.ShapeError)):

@@ -296,7 +296,7 @@ RUNS = [dp.call_kernel, dp.simulate]
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize(("first", "second"), CHOSEN)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_pairs_of_dtypes(run: Any, first: str, second: str) -> None:
     compare_with_rules(run, first, second)
 
@@ -304,6 +304,7 @@ def test_pairs_of_dtypes(run: Any, first: str, second: str) -> None:
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("literal", [0, 3, -1])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint8", "uint64"])
+@pytest.mark.sample(2)
 def test_literals(run: Any, dtype: str, literal: int) -> None:
     compare_with_rules(run, dtype, "int64", literal)
 

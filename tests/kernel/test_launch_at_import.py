@@ -58,6 +58,7 @@ assert float(x) == 3_000_000
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sample(1)
 def test_a_module_computes_while_it_is_imported(name: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(_HEAD + PROGRAMS[name])
     run = subprocess.run(

@@ -37,6 +37,7 @@ def _compare_in_a_process(seeds: Iterable[int], *, with_uint64: bool = True) -> 
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("part", range(15))
 def test_random_programs_agree_with_plain_python(part: int) -> None:

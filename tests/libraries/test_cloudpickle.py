@@ -85,6 +85,7 @@ print([type(each).__name__ for each in functions])
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_compiled_functions_of_a_notebook_run_in_another_process(tmp_path: Path) -> None:
     printed = []
     for name, text in (("notebook", _NOTEBOOK), ("worker", _WORKER)):

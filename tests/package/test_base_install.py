@@ -85,6 +85,7 @@ def test_the_tiny_tests_pass(base: Path) -> None:
     assert "passed" in run(base, "-m", "pytest", "-q", "tests/test_tiny.py", folder=ROOT)
 
 
+@pytest.mark.slow
 def test_compiled_loops_need_scipy_for_linear_algebra_only(base: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("""

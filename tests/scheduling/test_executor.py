@@ -54,6 +54,7 @@ def _in_turn() -> object:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_the_option_alone_sets_the_policy() -> None:
     text = """
 import dpctl, dparray as dp

@@ -89,7 +89,7 @@ def differences(expressions: tuple[str, ...], dtypes: tuple[str, ...]) -> list[s
 pytestmark = pytest.mark.filterwarnings("ignore::dparray.exceptions.KernelTypeWarning")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", REAL)
 def test_expressions_of_one_number(dtype: str) -> None:
     assert differences(UNARY, (dtype,)) == []
@@ -102,7 +102,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_expressions_of_two_numbers(first: str, second: str) -> None:
     expressions = BINARY if "float" in first + second else BINARY + BITS

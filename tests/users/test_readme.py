@@ -19,6 +19,7 @@ UNITS = sorted({1, len(os.sched_getaffinity(0))})
 
 
 @pytest.mark.parametrize("units", UNITS)
+@pytest.mark.sample(1)
 def test_each_block_of_readme_runs_alone(units: int, tmp_path: Path) -> None:
     if shutil.which("taskset") is None:
         pytest.skip("needs taskset")
