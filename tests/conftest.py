@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import crashes, sampling
+from tests import crashes, sampling, worker_memory
 
-pytest_addoption = sampling.pytest_addoption
 pytest_collection_modifyitems = sampling.pytest_collection_modifyitems
 
 _cache_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
@@ -28,6 +27,7 @@ _drivers_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
 
 _QUEUES = ["cpu", "sub-device-1", "sub-device-2", "second-queue"]
 _DRIVERS = "OCL_ICD_FILENAMES"
+_MAX_CACHED = 64 * 2**20
 # With Python's own threshold of 700 objects, collections take 7 % of a run: compilers create many.
 _THRESHOLD = (50_000, *gc.get_threshold()[1:])
 # Whether to load the CPU driver twice: the fixture `queue` then has a second real device. The
@@ -54,6 +54,11 @@ def drivers_with_a_copy(folder: Path) -> str | None:
     return f"{driver}:{copy}"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    sampling.pytest_addoption(parser)
+    worker_memory.pytest_addoption(parser)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session its own kernel cache, before anything imports dparray.
 
@@ -75,6 +80,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # SYCL stores them by a digest of kernel and driver version, so they may outlive the session.
     os.environ.setdefault("SYCL_CACHE_PERSISTENT", "1")
     os.environ.setdefault("SYCL_CACHE_DIR", str(config.rootpath / "build" / "sycl-cache"))
+    # Each of these kernels takes 0.5 MB in memory, and 2 MB if it was built. SYCL counts 0.03 MB of
+    # them, and beyond this sum forgets those that were not used for longest.
+    os.environ.setdefault("SYCL_IN_MEM_CACHE_EVICTION_THRESHOLD", "1000000")
     # With this variable, each process that a test starts would compile dparray's source files
     # again, which takes half of the time of an import.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -85,6 +93,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # quick.
     os.environ.setdefault("DPARRAY_COST_MODEL", '{"launch": 1e-9}')
     os.environ.setdefault("DPARRAY_BACKGROUND_COMPILE", "0")  # the tests count kernels
+    # Workers read this when they start. With a heap for each thread, the C library keeps 50 MB more
+    # that are free.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     # Without this, OpenBLAS's threads spin for 2**26 cycles after each product of matrices.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     if "second-platform" in _QUEUES:
@@ -120,6 +131,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 pytest_handlecrashitem = crashes.pytest_handlecrashitem
+pytest_testnodedown = worker_memory.pytest_testnodedown
+pytest_sessionfinish = worker_memory.pytest_sessionfinish
+pytest_terminal_summary = worker_memory.pytest_terminal_summary
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -202,6 +216,17 @@ def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
         gc.freeze()
         dp.memory.release()
         _give_memory_back()
+
+
+@pytest.fixture(autouse=True)
+def _release_memory() -> Iterator[None]:
+    """Release free USM memory after a test if it is much: tests of new queues share none."""
+    yield
+    if "dparray" in sys.modules:
+        import dparray as dp
+
+        if dp.memory.stats().cached > _MAX_CACHED:
+            dp.memory.release()
 
 
 def _forget_built_in_functions() -> None:
