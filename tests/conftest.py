@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import crashes, sampling, worker_memory
+from tests import crashes, kept_binaries, sampling, worker_memory
 
 pytest_collection_modifyitems = sampling.pytest_collection_modifyitems
 
@@ -27,6 +27,7 @@ _drivers_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
 
 _QUEUES = ["cpu", "sub-device-1", "sub-device-2", "second-queue"]
 _DRIVERS = "OCL_ICD_FILENAMES"
+_BINARIES = Path("build", "test-binaries")
 _MAX_CACHED = 64 * 2**20
 # With Python's own threshold of 700 objects, collections take 7 % of a run: compilers create many.
 _THRESHOLD = (50_000, *gc.get_threshold()[1:])
@@ -76,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
         directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
         config.stash[_cache_dir] = directory
         os.environ["DPARRAY_CACHE_DIR"] = directory.name
+        kept_binaries.copy_to(Path(directory.name), config.rootpath / _BINARIES)
     # dpnp's kernels take 50 to 250 ms to build in each context of each process, and 5 ms to load.
     # SYCL stores them by a digest of kernel and driver version, so they may outlive the session.
     os.environ.setdefault("SYCL_CACHE_PERSISTENT", "1")
@@ -138,6 +140,9 @@ pytest_terminal_summary = worker_memory.pytest_terminal_summary
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     crashes.unconfigure(config)
+    if _cache_dir in config.stash:
+        cache = Path(config.stash[_cache_dir].name)
+        kept_binaries.copy_from(cache, config.rootpath / _BINARIES)
     for key in (_cache_dir, _drivers_dir):
         if key in config.stash:
             config.stash[key].cleanup()
@@ -220,7 +225,7 @@ def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _release_memory() -> Iterator[None]:
-    """Release free USM memory after a test if it is much: tests of new queues share none."""
+    """Release much free USM memory after a test: the next test may use other queues."""
     yield
     if "dparray" in sys.modules:
         import dparray as dp

@@ -165,6 +165,7 @@ def test_the_driver_program_of_a_build_is_not_kept(builds: list[str]) -> None:
     assert (resident() - before) / count < 1 << 20
 
 
+@pytest.mark.usefixtures("new_cache")
 def test_modules_are_built_in_one_thread_for_every_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     # The driver starts its compiler anew in each thread.
     threads = set()
