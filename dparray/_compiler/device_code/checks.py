@@ -9,7 +9,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
 from dparray._compiler.checks import (
@@ -32,7 +31,7 @@ from dparray._compiler.checks import (
     is_inside,
 )
 from dparray._compiler.device_code.exceptions import SPACES, check_dimension, check_step
-from dparray._compiler.target import TARGET
+from dparray._compiler.device_code.registration import device_overload, instructions
 from dparray._compiler.types import VectorType
 from dparray.kernel_api import vec_full, vec_load, vec_store
 
@@ -78,95 +77,88 @@ def _indices(context: Any, builder: Any, index: Any, value: Any) -> list[Any]:
     ]
 
 
-@intrinsic(target=TARGET)
-def _inside(typing_context: Any, array: Any, index: Any) -> Any:
-    """Return whether every index is within its dimension; negative ones count from the end."""
-    return types.boolean(array, index), _inside_by(array, index, 1)
+def _inside_by(width: int, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Return whether every index of a run is within its dimension; negative ones count from the
+    end.
+    """
+    array, index = signature.args[:2]
+    extents = _extents(context, builder, array, arguments[0])
+    more = ir.Constant(_INT64, width - 1)
+    inside = ir.Constant(ir.IntType(1), 1)
+    indices = _indices(context, builder, index, arguments[1])
+    for at, (kind, position, extent) in enumerate(
+        zip(_kinds(index), indices, extents, strict=False)
+    ):
+        ends = extent
+        if width > 1 and at == len(extents) - 1:
+            ends = builder.sub(extent, more)
+            inside = builder.and_(inside, builder.icmp_signed(">", ends, _INT64(0)))
+        compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
+        if kind.signed:
+            from_the_end = builder.icmp_signed(">=", position, builder.neg(extent))
+            inside = builder.and_(inside, from_the_end)
+            is_negative = builder.icmp_signed("<", position, _INT64(0))
+            counted = builder.add(position, extent)
+            position = builder.select(is_negative, counted, position)
+        inside = builder.and_(inside, compare("<", position, ends))
+    return inside
 
 
-@intrinsic(target=TARGET, prefer_literal=True)
-def _all_inside(typing_context: Any, array: Any, index: Any, width: Any) -> Any:
-    """Check the elements of a run along the last dimension, as :func:`_inside` does."""
-    count = getattr(width, "literal_value", 1)
-    generate = _inside_by(array, index, count)
-    return types.boolean(array, types.unliteral(index), width), generate
+@instructions(lambda array, index: types.boolean(array, index))
+def _inside(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Return whether an index selects an element."""
+    return _inside_by(1, context, builder, signature, arguments)
 
 
-def _inside_by(array: Any, index: Any, width: int) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        extents = _extents(context, builder, array, arguments[0])
-        more = ir.Constant(_INT64, width - 1)
-        inside = ir.Constant(ir.IntType(1), 1)
-        indices = _indices(context, builder, index, arguments[1])
-        for at, (kind, position, extent) in enumerate(
-            zip(_kinds(index), indices, extents, strict=False)
-        ):
-            ends = extent
-            if width > 1 and at == len(extents) - 1:
-                ends = builder.sub(extent, more)
-                inside = builder.and_(inside, builder.icmp_signed(">", ends, _INT64(0)))
-            compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
-            if kind.signed:
-                from_the_end = builder.icmp_signed(">=", position, builder.neg(extent))
-                inside = builder.and_(inside, from_the_end)
-                is_negative = builder.icmp_signed("<", position, _INT64(0))
-                counted = builder.add(position, extent)
-                position = builder.select(is_negative, counted, position)
-            inside = builder.and_(inside, compare("<", position, ends))
-        return inside
-
-    return generate
+@instructions(
+    lambda array, index, width: types.boolean(array, types.unliteral(index), width),
+    prefer_literal=True,
+)
+def _all_inside(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Return whether a run along the last dimension is within an array."""
+    width = getattr(signature.args[2], "literal_value", 1)
+    return _inside_by(width, context, builder, signature, arguments)
 
 
-@intrinsic(target=TARGET)
-def _note(typing_context: Any, array: Any, index: Any, record: Any, site: Any) -> Any:
+@instructions(lambda array, index, record, site: types.void(array, index, record, site))
+def _note(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Count a fault; the first fault also stores its site, its indices and the shape."""
+    array, index, record, site = signature.args
+    data = make_array(record)(context, builder, arguments[2]).data
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = make_array(record)(context, builder, arguments[2]).data
+    def put(position: int, value: Any) -> None:
+        builder.store(value, builder.gep(data, [ir.Constant(_INT64, position)]))
 
-        def put(position: int, value: Any) -> None:
-            builder.store(value, builder.gep(data, [ir.Constant(_INT64, position)]))
-
-        before = builder.atomic_rmw("add", data, ir.Constant(_INT64, 1), "monotonic")
-        with builder.if_then(builder.icmp_unsigned("==", before, ir.Constant(_INT64, 0))):
-            kinds = _kinds(index)
-            unsigned = sum(1 << at for at, kind in enumerate(kinds) if not kind.signed)
-            extents = _extents(context, builder, array, arguments[0])
-            put(SITE, context.cast(builder, arguments[3], site, types.int64))
-            for position, number in (
-                (INDEX_COUNT, len(kinds)),
-                (UNSIGNED, unsigned),
-                (DIMENSIONS, len(extents)),
-            ):
-                put(position, ir.Constant(_INT64, number))
-            for position, value in enumerate(_indices(context, builder, index, arguments[1])):
-                put(INDICES + position, value)
-            for position, value in enumerate(extents):
-                put(SHAPE + position, value)
-        return context.get_dummy_value()
-
-    return types.void(array, index, record, site), generate
+    before = builder.atomic_rmw("add", data, ir.Constant(_INT64, 1), "monotonic")
+    with builder.if_then(builder.icmp_unsigned("==", before, ir.Constant(_INT64, 0))):
+        kinds = _kinds(index)
+        unsigned = sum(1 << at for at, kind in enumerate(kinds) if not kind.signed)
+        extents = _extents(context, builder, array, arguments[0])
+        put(SITE, context.cast(builder, arguments[3], site, types.int64))
+        put(INDEX_COUNT, ir.Constant(_INT64, len(kinds)))
+        put(UNSIGNED, ir.Constant(_INT64, unsigned))
+        put(DIMENSIONS, ir.Constant(_INT64, len(extents)))
+        for position, value in enumerate(_indices(context, builder, index, arguments[1])):
+            put(INDICES + position, value)
+        for position, value in enumerate(extents):
+            put(SHAPE + position, value)
+    return context.get_dummy_value()
 
 
-@intrinsic(target=TARGET)
-def _first(typing_context: Any, index: Any) -> Any:
+@instructions(lambda index: types.unliteral(index)(index))
+def _first(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the first element's index, of the same type."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.get_constant_null(signature.return_type)
-
-    return types.unliteral(index)(index), generate
+    return context.get_constant_null(signature.return_type)
 
 
-@overload(is_inside, target=TARGET, strict=False)
+@device_overload(is_inside)
 def _is_inside(array: Any, index: Any) -> Any:
     if _is_checked(array, index):
         return lambda array, index: _inside(array, index)
     return lambda array, index: True
 
 
-@overload(check, target=TARGET, strict=False)
+@device_overload(check)
 def _check(array: Any, index: Any, record: Any, site: Any) -> Any:
     if not _is_checked(array, index):
         return lambda array, index, record, site: True
@@ -180,20 +172,17 @@ def _check(array: Any, index: Any, record: Any, site: Any) -> Any:
     return checking
 
 
-@overload(checked_index, target=TARGET, strict=False)
+@device_overload(checked_index)
 def _checked_index(array: Any, index: Any, record: Any, site: Any) -> Any:
     if not _is_checked(array, index):
         return lambda array, index, record, site: index
-
-    def checking(array: Any, index: Any, record: Any, site: Any) -> Any:
-        return index if check(array, index, record, site) else _first(index)
-
-    return checking
+    return lambda array, index, record, site: (
+        index if check(array, index, record, site) else _first(index)
+    )
 
 
-@overload(checked_item, target=TARGET, prefer_literal=True, strict=False)
+@device_overload(checked_item, prefer_literal=True)
 def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
-    # The overload is not `strict`, because its lambdas have no annotations.
     if isinstance(array, types.BaseTuple) and isinstance(index, types.IntegerLiteral):
         # The compiler checks constants, and needs the literal if the items have several types.
         position = index.literal_value
@@ -203,7 +192,7 @@ def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
     return lambda array, index, record, site: array[checked_index(array, index, record, site)]
 
 
-@overload(checked_load, target=TARGET, prefer_literal=True, strict=False)
+@device_overload(checked_load, prefer_literal=True)
 def _checked_load(array: Any, index: Any, width: Any, record: Any, site: Any) -> Any:
     if not _is_run(array, index):
         return lambda array, index, width, record, site: vec_load(array, index, width)
@@ -219,7 +208,7 @@ def _checked_load(array: Any, index: Any, width: Any, record: Any, site: Any) ->
     return checking
 
 
-@overload(checked_store, target=TARGET, strict=False)
+@device_overload(checked_store)
 def _checked_store(array: Any, index: Any, vector: Any, record: Any, site: Any) -> Any:
     if not _is_run(array, index) or not isinstance(vector, VectorType):
         return lambda array, index, vector, record, site: vec_store(array, index, vector)
@@ -243,7 +232,7 @@ def _is_run(array: Any, index: Any) -> bool:
     )
 
 
-@overload(checked_step, target=TARGET, prefer_literal=True, strict=False)
+@device_overload(checked_step, prefer_literal=True)
 def _checked_step(of: Any, step: Any, record: Any, site: Any) -> Any:
     check_step(slice if isinstance(of, types.Function) and of.typing_key is slice else range, step)
     if not isinstance(step, types.Integer):
@@ -257,7 +246,7 @@ def _checked_step(of: Any, step: Any, record: Any, site: Any) -> Any:
     return checking
 
 
-@overload(checked_dimension, target=TARGET, prefer_literal=True, strict=False)
+@device_overload(checked_dimension, prefer_literal=True)
 def _checked_dimension(space: Any, dimension: Any, record: Any, site: Any) -> Any:
     if not isinstance(space, SPACES) or not isinstance(dimension, types.Integer):
         return lambda space, dimension, record, site: dimension
@@ -273,7 +262,7 @@ def _checked_dimension(space: Any, dimension: Any, record: Any, site: Any) -> An
     return checking
 
 
-@overload(checked_parts, target=TARGET, strict=False)
+@device_overload(checked_parts)
 def _checked_parts(value: Any, count: Any, record: Any, site: Any) -> Any:
     if not isinstance(value, types.Array):
         return lambda value, count, record, site: value
@@ -286,7 +275,7 @@ def _checked_parts(value: Any, count: Any, record: Any, site: Any) -> Any:
     return checking
 
 
-@overload(checked_assertion, target=TARGET, strict=False)
+@device_overload(checked_assertion)
 def _checked_assertion(of: Any, holds: Any, record: Any, site: Any) -> Any:
     def checking(of: Any, holds: Any, record: Any, site: Any) -> Any:
         if not holds:

@@ -15,7 +15,6 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.imputils import Registry
-from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
 from dparray._codegen.intrinsics import (
@@ -29,7 +28,8 @@ from dparray._codegen.intrinsics import (
     multiply_add_32,
     of_kind,
 )
-from dparray._compiler import instructions, language, mathematics  # noqa: F401
+from dparray._compiler import instructions as device
+from dparray._compiler import language, mathematics  # noqa: F401
 from dparray._compiler.device_code import (
     atomics,  # noqa: F401
     checks,  # noqa: F401  what checked kernels call
@@ -46,7 +46,7 @@ from dparray._compiler.device_code import (
     work_items,  # noqa: F401  kernels without a work-item parameter
 )
 from dparray._compiler.device_code import integers as device_integers
-from dparray._compiler.target import TARGET
+from dparray._compiler.device_code.registration import device_overload, implement, instructions
 from dparray._compiler.types import DeviceArray
 
 _registry = Registry()
@@ -65,19 +65,15 @@ def install(target_context: Any) -> None:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-@overload(float, target=TARGET)
+@device_overload(float)
 def _float_of_number(x: Any) -> Any:
-    def of_boolean(x: Any) -> Any:
-        return 1.0 if x else 0.0
-
-    def of_half(x: Any) -> Any:
-        return np.float32(x)
-
-    return of_boolean if isinstance(x, types.Boolean) else of_half if x == types.float16 else None
+    if isinstance(x, types.Boolean):
+        return lambda x: 1.0 if x else 0.0
+    return (lambda x: np.float32(x)) if x == types.float16 else None
 
 
 def _integer_of_float(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-    return instructions.whole(builder, value, context.get_value_type(target), target.signed)
+    return device.whole(builder, value, context.get_value_type(target), target.signed)
 
 
 for _source in sorted(types.real_domain | {types.float16}, key=str):
@@ -167,55 +163,36 @@ for _raising in (operator.pow, operator.ipow, pow):
 # --- views ----------------------------------------------------------------------------------------
 
 
-@intrinsic(target=TARGET)
-def _flat_view(typing_context: Any, array: Any) -> Any:
+@instructions(lambda array: array.copy(ndim=1, layout="C")(array))
+def _flat_view(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the memory from an array's first element on."""
-    result = array.copy(ndim=1, layout="C")
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        given = arrayobj.make_array(array)(context, builder, arguments[0])
-        made = arrayobj.make_array(result)(context, builder)
-        most = ir.Constant(_INT64, (1 << 63) - 1)
-        arrayobj.populate_array(
-            made, given.data, [most], [given.itemsize], given.itemsize, given.meminfo
-        )
-        return made._getvalue()
-
-    return result(array), generate
+    array = arrayobj.make_array(signature.args[0])(context, builder, arguments[0])
+    view = arrayobj.make_array(signature.return_type)(context, builder)
+    most = ir.Constant(_INT64, (1 << 63) - 1)
+    arrayobj.populate_array(
+        view, array.data, [most], [array.itemsize], array.itemsize, array.meminfo
+    )
+    return view._getvalue()
 
 
-@overload(flat, target=TARGET)
+@device_overload(flat)
 def _flat(array: Any) -> Any:
-    if not isinstance(array, DeviceArray):
-        return None
-
-    def view(array: Any) -> Any:
-        return _flat_view(array)
-
-    return view
+    return (lambda array: _flat_view(array)) if isinstance(array, DeviceArray) else None
 
 
 # --- half precision -------------------------------------------------------------------------------
 
 
-@intrinsic(target=TARGET)
-def _extended(typing_context: Any, bits: Any) -> Any:
+@instructions(lambda bits: types.float32(types.uint16))
+def _extended(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the float32 value of float16 bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
-
-    return types.float32(types.uint16), generate
+    return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
 
 
-@intrinsic(target=TARGET)
-def _truncated(typing_context: Any, value: Any) -> Any:
+@instructions(lambda value: types.uint16(value))
+def _truncated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the bits of the float16 nearest to a float32 or float64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(builder.fptrunc(arguments[0], ir.HalfType()), ir.IntType(16))
-
-    return types.uint16(value), generate
+    return builder.bitcast(builder.fptrunc(arguments[0], ir.HalfType()), ir.IntType(16))
 
 
 def _float_of(value: Any) -> Any:
@@ -223,91 +200,52 @@ def _float_of(value: Any) -> Any:
     return value if isinstance(value, types.Float) else types.float32
 
 
-@overload(multiply_add_32, target=TARGET)
-def _multiply_add_32(first: Any, second: Any, added: Any) -> Any:
-    def compute(first: Any, second: Any, added: Any) -> Any:
-        return np.uint64(np.int64(np.int32(first * second + added)))
-
-    return compute
-
-
-@overload(half_value, target=TARGET)
-def _half_value(bits: Any) -> Any:
-    def extend(bits: Any) -> Any:
-        return _extended(bits)
-
-    return extend
-
-
-@overload(half_bits, target=TARGET)
+@device_overload(half_bits)
 def _half_bits(value: Any) -> Any:
     number = _float_of(value)
-
-    def truncate(value: Any) -> Any:
-        return _truncated(number(value))
-
-    return truncate
+    return lambda value: _truncated(number(value))
 
 
-@overload(half, target=TARGET)
+@device_overload(half)
 def _half(value: Any) -> Any:
     number = _float_of(value)
+    return lambda value: _extended(_truncated(number(value)))
 
-    def round_to_half(value: Any) -> Any:
-        return _extended(_truncated(number(value)))
 
-    return round_to_half
+implement(half_value, lambda bits: _extended(bits))
+implement(
+    multiply_add_32,
+    lambda first, second, added: np.uint64(np.int64(np.int32(first * second + added))),
+)
 
 
 # --- bfloat16 -------------------------------------------------------------------------------------
 
 
-@intrinsic(target=TARGET)
-def _float_of_bits(typing_context: Any, bits: Any) -> Any:
+@instructions(lambda bits: types.float32(types.uint32))
+def _float_of_bits(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the float32 with these 32 bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.uint32), generate
+    return builder.bitcast(arguments[0], ir.FloatType())
 
 
-@intrinsic(target=TARGET)
-def _bits_of_float(typing_context: Any, value: Any) -> Any:
+@instructions(lambda value: types.uint32(types.float32))
+def _bits_of_float(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the 32 bits of a float32."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(32))
-
-    return types.uint32(types.float32), generate
+    return builder.bitcast(arguments[0], ir.IntType(32))
 
 
-@overload(bfloat16_value, target=TARGET)
-def _bfloat16_value(bits: Any) -> Any:
-    def extend(bits: Any) -> Any:
-        return _float_of_bits(types.uint32(bits) << types.uint32(16))
-
-    return extend
-
-
-@overload(bfloat16_bits, target=TARGET)
-def _bfloat16_bits(value: Any) -> Any:
-    def round_to_bits(value: Any) -> Any:
-        number = types.float32(value)
-        bits = types.uint64(_bits_of_float(number))
-        upper = bits >> types.uint64(16)
-        rounded = (bits + types.uint64(32767) + (upper & types.uint64(1))) >> types.uint64(16)
-        return types.uint16(upper | types.uint64(64) if number != number else rounded)
-
-    return round_to_bits
+def _nearest_bfloat16(value: Any) -> Any:
+    """Return the bits of the bfloat16 nearest to a number."""
+    number = types.float32(value)
+    bits = types.uint64(_bits_of_float(number))
+    upper = bits >> types.uint64(16)
+    rounded = (bits + types.uint64(32767) + (upper & types.uint64(1))) >> types.uint64(16)
+    return types.uint16(upper | types.uint64(64) if number != number else rounded)
 
 
-@overload(bfloat16, target=TARGET)
-def _bfloat16(value: Any) -> Any:
-    def round_to_value(value: Any) -> Any:
-        return bfloat16_value(bfloat16_bits(value))
-
-    return round_to_value
+implement(bfloat16_value, lambda bits: _float_of_bits(types.uint32(bits) << types.uint32(16)))
+implement(bfloat16_bits, _nearest_bfloat16)
+implement(bfloat16, lambda value: bfloat16_value(bfloat16_bits(value)))
 
 
 # --- float16 of user-defined kernels --------------------------------------------------------------
@@ -339,18 +277,14 @@ _KINDS: dict[str, tuple[type, ...]] = {
 _KIND_NAMES = {"b": "a truth value", "i": "an integer", "f": "a float"}
 
 
-@overload(of_kind, target=TARGET, prefer_literal=True)
+@device_overload(of_kind, prefer_literal=True)
 def _of_kind(value: Any, kind: Any) -> Any:
-    wanted = getattr(kind, "literal_value", None)
-    if wanted is None:
+    expected = getattr(kind, "literal_value", None)
+    if expected is None:
         return None
-    if not isinstance(value, _KINDS[wanted]):
+    if not isinstance(value, _KINDS[expected]):
         raise TypingError(
-            f"it returns {types.unliteral(value)}, where {_KIND_NAMES[wanted]} is expected: give "
+            f"it returns {types.unliteral(value)}, where {_KIND_NAMES[expected]} is expected: give "
             "the dtype= of the result, or return the same kind of number on all paths"
         )
-
-    def itself(value: Any, kind: Any) -> Any:
-        return value
-
-    return itself
+    return lambda value, kind: value

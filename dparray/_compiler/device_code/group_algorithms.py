@@ -15,9 +15,10 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload, overload_attribute, register_jitable
+from numba.extending import overload_attribute, register_jitable
 
 from dparray._compiler import instructions as device
+from dparray._compiler.device_code.registration import device_overload, instructions
 from dparray._compiler.target import TARGET
 from dparray._compiler.types import LOCAL, GroupType, SubGroupType
 from dparray.kernel_api import (
@@ -41,9 +42,8 @@ from dparray.kernel_api.groups import GROUP_OPERATIONS, neutral_of
 _INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
 
-_REDUCE = 0
-_INCLUSIVE_SCAN = 1
-_EXCLUSIVE_SCAN = 2
+# The numbers of SPIR-V's group operations.
+_REDUCE, _INCLUSIVE_SCAN, _EXCLUSIVE_SCAN = range(3)
 _OF_INTEGERS = ("and", "or", "xor")
 # Instruction by operation and kind of number.
 _INSTRUCTIONS = {
@@ -125,156 +125,160 @@ def _operation(function: str, operation: Any, kind: str) -> tuple[str, Any]:
 
 @cache
 def _instruction(operation: str, kind: str, group_operation: int, scope: int) -> Any:
-    """Return an intrinsic that applies one group instruction to one value of each work-item."""
+    """Return a function that applies one group instruction to one value of each work-item."""
     name = f"__spirv_Group{_INSTRUCTIONS[operation, kind]}"
 
-    @intrinsic(target=TARGET)
-    def apply(typing_context: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            number = signature.args[0]
-            llvm_type = context.get_value_type(number)
-            mangled = device.mangled(name, "jj" + device.code_of(number))
-            operands = [_INT32(scope), _INT32(group_operation), arguments[0]]
-            return device.call(builder, mangled, llvm_type, operands, convergent=True)
-
-        return value(value), generate
+    @instructions(lambda value: value(value))
+    def apply(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = signature.args[0]
+        llvm_type = context.get_value_type(number)
+        mangled = device.mangled(name, "jj" + device.code_of(number))
+        operands = [_INT32(scope), _INT32(group_operation), arguments[0]]
+        return device.call(builder, mangled, llvm_type, operands, convergent=True)
 
     return apply
 
 
-def _implement(function: Any, implementation: Callable[..., Any]) -> None:
-    """Overload a function with two names, so that errors show the name used in the call."""
+def _combination(
+    function: str, group: Any, value: Any, operation: Any, group_operation: int
+) -> tuple[Any, str, Any, Any]:
+    """Return the type of a value, the operation's name and function, and a function of a group.
 
-    @overload(function, target=TARGET, prefer_literal=True)
-    def typed(group: Any, value: Any, operation: Any = "add") -> Any:
-        return implementation(function.__name__, group, value, operation)
-
-
-def _reduction(function: str, group: Any, value: Any, operation: Any) -> Any:
+    That function returns to each work-item the combined value of all work-items, of those up to it,
+    or of those before it.
+    """
     number, working, kind = _number(function, group, value)
     name, combine = _operation(function, operation, kind)
-    if (name, kind) in _INSTRUCTIONS:
-        apply = _instruction(name, kind, _REDUCE, _scope_of(group))
 
-        def reduce(group: Any, value: Any, operation: Any = "add") -> Any:
-            return number(apply(working(value)))
+    def implementation() -> Callable[..., Any]:
+        if (name, kind) in _INSTRUCTIONS and (group_operation == _REDUCE or group.ndim == 1):
+            apply = _instruction(name, kind, group_operation, _scope_of(group))
+            return lambda group, value: number(apply(working(value)))
+        if not isinstance(group, SubGroupType):
+            scan_all = _scan_of(number)
+            return lambda group, value: scan_all(group, value, combine)[group_operation]
+        scan = _lane_scan_of(number, working)
+        if group_operation == _INCLUSIVE_SCAN:
+            return lambda group, value: scan(group, value, combine)
+        if group_operation == _REDUCE:
+            return lambda group, value: number(
+                _shuffle(working(scan(group, value, combine)), group.get_local_range() - 1)
+            )
+        return lambda group, value: number(
+            _shuffle(working(scan(group, value, combine)), max(group.get_local_id() - 1, 0))
+        )
 
-        return reduce
-    if isinstance(group, SubGroupType):
-        scan_lanes = _lane_scan_of(number, working)
-
-        def reduce_lanes(group: Any, value: Any, operation: Any = "add") -> Any:
-            total = scan_lanes(group, value, combine)
-            return number(_shuffle(working(total), group.get_local_range() - 1))
-
-        return reduce_lanes
-    scan_all = _scan_of(number)
-
-    def reduce_by_scan(group: Any, value: Any, operation: Any = "add") -> Any:
-        return scan_all(group, value, combine)[2]
-
-    return reduce_by_scan
-
-
-for each in (group_reduce, reduce_over_group):
-    _implement(each, _reduction)
+    return number, name, combine, register_jitable(implementation())
 
 
-@intrinsic(target=TARGET)
-def _broadcast(typing_context: Any, group: Any, value: Any, local_id: Any) -> Any:
+def _register(function: Any, group_operation: int) -> None:
+    @device_overload(function, prefer_literal=True)
+    def typed(group: Any, value: Any, operation: Any = "add") -> Any:
+        name = function.__name__
+        *_, of_group = _combination(name, group, value, operation, group_operation)
+        return lambda group, value, operation="add": of_group(group, value)
+
+
+for _function in (group_reduce, reduce_over_group):
+    _register(_function, _REDUCE)
+for _function in (group_inclusive_scan, inclusive_scan_over_group):
+    _register(_function, _INCLUSIVE_SCAN)
+
+
+@device_overload(exclusive_scan_over_group, prefer_literal=True)
+def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
+    function = "exclusive_scan_over_group"
+    number, name, combine, before = _combination(function, group, value, operation, _EXCLUSIVE_SCAN)
+    # The first work-item has no predecessor, so its result does not come from `before`.
+    if not isinstance(initial, types.Omitted | types.NoneType) and initial is not None:
+        _number(function, group, initial)
+
+        def scan_from(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
+            result = before(group, value)
+            return number(initial) if group.leader else number(combine(number(initial), result))
+
+        return scan_from
+    if not name:
+        raise TypingError(
+            f"{function}: a device function needs initial=, what the first work-item gets"
+        )
+    neutral = number(neutral_of(name, np.dtype(str(number))))
+
+    def scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
+        result = before(group, value)
+        return neutral if group.leader else result
+
+    return scan
+
+
+@instructions(lambda group, value, local_id: value(group, value, types.int64))
+def _broadcast(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the value of the work-item with this row-major local id."""
+    group, number, _ = signature.args
     dimensions = group.ndim
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        number = signature.args[1]
-        llvm_type = context.get_value_type(number)
-        linear = arguments[2]
-        identifiers: list[Any] = [None] * dimensions
-        for dimension in reversed(range(dimensions)):
-            size = device.index(builder, device.LOCAL_SIZE, dimension)
-            identifiers[dimension] = linear if dimension == 0 else builder.urem(linear, size)
-            linear = builder.udiv(linear, size)
-        if dimensions == 1:
-            id_type, id_mangled, identifier = _INT64, "m", identifiers[0]
-        else:
-            id_type, id_mangled = ir.VectorType(_INT64, dimensions), f"Dv{dimensions}_m"
-            identifier = ir.Constant(id_type, ir.Undefined)
-            for dimension, part in enumerate(identifiers):
-                position = ir.Constant(_INT32, dimension)
-                identifier = builder.insert_element(identifier, part, position)
-        name = "__spirv_GroupBroadcast"
-        mangled = device.mangled(name, f"j{device.code_of(number)}{id_mangled}")
-        operands = [_INT32(device.Scope.WORK_GROUP), arguments[1], identifier]
-        return device.call(builder, mangled, llvm_type, operands, convergent=True)
-
-    return value(group, value, types.int64), generate
+    linear = arguments[2]
+    identifiers: list[Any] = [None] * dimensions
+    for dimension in reversed(range(dimensions)):
+        size = device.index(builder, device.LOCAL_SIZE, dimension)
+        identifiers[dimension] = linear if dimension == 0 else builder.urem(linear, size)
+        linear = builder.udiv(linear, size)
+    if dimensions == 1:
+        id_type, id_mangled, identifier = _INT64, "m", identifiers[0]
+    else:
+        id_type, id_mangled = ir.VectorType(_INT64, dimensions), f"Dv{dimensions}_m"
+        identifier = ir.Constant(id_type, ir.Undefined)
+        for dimension, part in enumerate(identifiers):
+            position = ir.Constant(_INT32, dimension)
+            identifier = builder.insert_element(identifier, part, position)
+    name = "__spirv_GroupBroadcast"
+    mangled = device.mangled(name, f"j{device.code_of(number)}{id_mangled}")
+    operands = [_INT32(device.Scope.WORK_GROUP), arguments[1], identifier]
+    return device.call(builder, mangled, context.get_value_type(number), operands, convergent=True)
 
 
-@overload(group_broadcast, target=TARGET)
+@device_overload(group_broadcast)
 def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
     number, working, _ = _number("group_broadcast", group, value)
     if isinstance(local_id, types.Type) and not isinstance(local_id, types.Integer | types.Omitted):
         raise TypingError(f"group_broadcast: takes an integer as the local id; got {local_id}")
-
     if isinstance(group, SubGroupType):
-
-        def broadcast_lane(group: Any, value: Any, local_id: Any = 0) -> Any:
-            return number(_shuffle(working(value), types.int64(local_id)))
-
-        return broadcast_lane
-
-    def broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
-        return number(_broadcast(group, working(value), local_id))
-
-    return broadcast
+        return lambda group, value, local_id=0: number(
+            _shuffle(working(value), types.int64(local_id))
+        )
+    return lambda group, value, local_id=0: number(_broadcast(group, working(value), local_id))
 
 
-@intrinsic(target=TARGET)
-def _scan_scratch(typing_context: Any, value: Any) -> Any:
+@instructions(lambda value: types.CPointer(types.unliteral(value), addrspace=LOCAL)(value))
+def _scan_scratch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the address of local memory for the values of the work-items whose turn it is."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        element = context.get_value_type(signature.args[0])
-        storage = ir.ArrayType(element, _SCRATCH)
-        name = f"dparray_scan_{signature.args[0]}"
-        variable = builder.module.globals.get(name)
-        if variable is None:
-            variable = cgutils.add_global_variable(builder.module, storage, name, addrspace=LOCAL)
-            variable.linkage = "linkonce_odr"  # One per kernel, shared by all functions.
-            variable.initializer = ir.Constant(storage, ir.Undefined)
-        zero = ir.Constant(_INT32, 0)
-        return builder.gep(variable, [zero, zero])
-
-    pointer = types.CPointer(types.unliteral(value), addrspace=LOCAL)
-    return pointer(value), generate
+    element = context.get_value_type(signature.args[0])
+    storage = ir.ArrayType(element, _SCRATCH)
+    name = f"dparray_scan_{signature.args[0]}"
+    variable = builder.module.globals.get(name)
+    if variable is None:
+        variable = cgutils.add_global_variable(builder.module, storage, name, addrspace=LOCAL)
+        variable.linkage = "linkonce_odr"  # One per kernel, shared by all functions.
+        variable.initializer = ir.Constant(storage, ir.Undefined)
+    zero = ir.Constant(_INT32, 0)
+    return builder.gep(variable, [zero, zero])
 
 
-@intrinsic(target=TARGET)
-def _put(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.int64, pointer.dtype), generate
+@instructions(lambda pointer, index, value: types.void(pointer, types.int64, pointer.dtype))
+def _put(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
+    return context.get_dummy_value()
 
 
-@intrinsic(target=TARGET)
-def _get(typing_context: Any, pointer: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(builder.gep(arguments[0], [arguments[1]]))
-
-    return pointer.dtype(pointer, types.int64), generate
+@instructions(lambda pointer, index: pointer.dtype(pointer, types.int64))
+def _get(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.load(builder.gep(arguments[0], [arguments[1]]))
 
 
-@intrinsic(target=TARGET)
-def _row_major_id(typing_context: Any, group: Any) -> Any:
+@instructions(lambda group: types.int64(group))
+def _row_major_id(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the local id as one number, the last dimension fastest."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        dimensions = range(signature.args[0].ndim)
-        return device.linear_index(builder, device.LOCAL_ID, device.LOCAL_SIZE, dimensions)
-
-    return types.int64(group), generate
+    dimensions = range(signature.args[0].ndim)
+    return device.linear_index(builder, device.LOCAL_ID, device.LOCAL_SIZE, dimensions)
 
 
 @cache
@@ -283,7 +287,7 @@ def _scan_of(number: Any) -> Any:
 
     @register_jitable
     def scan(group: Any, value: Any, combine: Any) -> Any:
-        """Return the inclusive scan, the exclusive scan, and the total of the work-items' values.
+        """Return the total, the inclusive scan and the exclusive scan of the work-items' values.
 
         By row-major id; the first item's exclusive value is undefined.
         """
@@ -317,124 +321,33 @@ def _scan_of(number: Any) -> Any:
             last = _get(scratch, count - 1)
             total = number(combine(total, last)) if first > 0 else last
         group_barrier(group)
-        return upto, before, total
+        return total, upto, before
 
     return scan
 
 
-@overload_attribute(SubGroupType, "leader", target=TARGET)
+@overload_attribute(SubGroupType, "leader", target=TARGET, strict=False)
 def _leader_of_lanes(group: Any) -> Any:
-    def is_leader(group: Any) -> Any:
-        return group.get_local_id() == 0
-
-    return is_leader
+    return lambda group: group.get_local_id() == 0
 
 
-@overload_attribute(GroupType, "leader", target=TARGET)
+@overload_attribute(GroupType, "leader", target=TARGET, strict=False)
 def _leader(group: Any) -> Any:
-    def is_leader(group: Any) -> Any:
-        return _row_major_id(group) == 0
-
-    return is_leader
-
-
-def _inclusive_scan(function: str, group: Any, value: Any, operation: Any) -> Any:
-    number, working, kind = _number(function, group, value)
-    name, combine = _operation(function, operation, kind)
-    if (name, kind) in _INSTRUCTIONS and group.ndim == 1:
-        apply = _instruction(name, kind, _INCLUSIVE_SCAN, _scope_of(group))
-
-        def scan(group: Any, value: Any, operation: Any = "add") -> Any:
-            return number(apply(working(value)))
-
-        return scan
-    if isinstance(group, SubGroupType):
-        scan_lanes = _lane_scan_of(number, working)
-
-        def scan_in_lanes(group: Any, value: Any, operation: Any = "add") -> Any:
-            return scan_lanes(group, value, combine)
-
-        return scan_in_lanes
-    scan_all = _scan_of(number)
-
-    def scan_in_memory(group: Any, value: Any, operation: Any = "add") -> Any:
-        return scan_all(group, value, combine)[0]
-
-    return scan_in_memory
-
-
-for each in (group_inclusive_scan, inclusive_scan_over_group):
-    _implement(each, _inclusive_scan)
-
-
-@overload(exclusive_scan_over_group, target=TARGET, prefer_literal=True)
-def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
-    function = "exclusive_scan_over_group"
-    number, working, kind = _number(function, group, value)
-    name, combine = _operation(function, operation, kind)
-    begins = not isinstance(initial, types.Omitted | types.NoneType) and initial is not None
-    if begins:
-        _number(function, group, initial)
-    elif not name:
-        raise TypingError(
-            f"{function}: a device function needs initial=, what the first work-item gets"
-        )
-    if (name, kind) in _INSTRUCTIONS and group.ndim == 1:
-        apply = _instruction(name, kind, _EXCLUSIVE_SCAN, _scope_of(group))
-
-        @register_jitable
-        def before(group: Any, value: Any) -> Any:
-            return number(apply(working(value)))
-
-    elif isinstance(group, SubGroupType):
-        scan_lanes = _lane_scan_of(number, working)
-
-        @register_jitable
-        def before(group: Any, value: Any) -> Any:
-            total = scan_lanes(group, value, combine)
-            return number(_shuffle(working(total), max(group.get_local_id() - 1, 0)))
-
-    else:
-        scan_all = _scan_of(number)
-
-        @register_jitable
-        def before(group: Any, value: Any) -> Any:
-            return scan_all(group, value, combine)[1]
-
-    # The first work-item has no predecessor, so its result does not come from `before`.
-    if begins:
-
-        def scan_from(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
-            result = before(group, value)
-            return number(initial) if group.leader else number(combine(number(initial), result))
-
-        return scan_from
-    neutral = number(neutral_of(name, np.dtype(str(number))))
-
-    def scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
-        result = before(group, value)
-        return neutral if group.leader else result
-
-    return scan
+    return lambda group: _row_major_id(group) == 0
 
 
 # --- sub-groups -----------------------------------------------------------------------------------
 
 
-@intrinsic(target=TARGET)
-def _shuffle(typing_context: Any, value: Any, lane: Any) -> Any:
+@instructions(lambda value, lane: value(value, types.int64))
+def _shuffle(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the value of the sub-group's work-item with a given id, which may differ between
     items.
     """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        number = signature.args[0]
-        mangled = device.mangled("sub_group_shuffle", device.code_of(number) + "j")
-        operands = [arguments[0], builder.trunc(arguments[1], _INT32)]
-        llvm_type = context.get_value_type(number)
-        return device.call(builder, mangled, llvm_type, operands, convergent=True)
-
-    return value(value, types.int64), generate
+    number = signature.args[0]
+    mangled = device.mangled("sub_group_shuffle", device.code_of(number) + "j")
+    operands = [arguments[0], builder.trunc(arguments[1], _INT32)]
+    return device.call(builder, mangled, context.get_value_type(number), operands, convergent=True)
 
 
 @cache
@@ -474,6 +387,7 @@ def _exchange(name: str, group: Any, value: Any, other: Any, source: Any) -> Any
             "and a barrier"
         )
     number, working, _ = _number(name, group, value)
+    source = register_jitable(source)
     if not isinstance(other, int | types.Integer | types.Omitted):
         raise TypingError(f"{name}: takes an integer; got {types.unliteral(other)}")
 
@@ -487,64 +401,29 @@ def _exchange(name: str, group: Any, value: Any, other: Any, source: Any) -> Any
     return exchange
 
 
-@register_jitable
-def _other(mine: Any, other: Any) -> Any:
-    return other
-
-
-@register_jitable
-def _after(mine: Any, delta: Any) -> Any:
-    return mine + delta
-
-
-@register_jitable
-def _before(mine: Any, delta: Any) -> Any:
-    return mine - delta
-
-
-@register_jitable
-def _differing(mine: Any, mask: Any) -> Any:
-    return mine ^ mask
-
-
-@overload(select_from_group, target=TARGET)
+@device_overload(select_from_group)
 def _select(group: Any, value: Any, remote_local_id: Any) -> Any:
-    exchange = _exchange("select_from_group", group, value, remote_local_id, _other)
-
-    def select(group: Any, value: Any, remote_local_id: Any) -> Any:
-        return exchange(group, value, remote_local_id)
-
-    return select
+    name = "select_from_group"
+    exchange = _exchange(name, group, value, remote_local_id, lambda mine, other: other)
+    return lambda group, value, remote_local_id: exchange(group, value, remote_local_id)
 
 
-@overload(shift_group_left, target=TARGET)
+@device_overload(shift_group_left)
 def _shift_left(group: Any, value: Any, delta: Any = 1) -> Any:
-    exchange = _exchange("shift_group_left", group, value, delta, _after)
-
-    def shift(group: Any, value: Any, delta: Any = 1) -> Any:
-        return exchange(group, value, delta)
-
-    return shift
+    exchange = _exchange("shift_group_left", group, value, delta, lambda mine, delta: mine + delta)
+    return lambda group, value, delta=1: exchange(group, value, delta)
 
 
-@overload(shift_group_right, target=TARGET)
+@device_overload(shift_group_right)
 def _shift_right(group: Any, value: Any, delta: Any = 1) -> Any:
-    exchange = _exchange("shift_group_right", group, value, delta, _before)
-
-    def shift(group: Any, value: Any, delta: Any = 1) -> Any:
-        return exchange(group, value, delta)
-
-    return shift
+    exchange = _exchange("shift_group_right", group, value, delta, lambda mine, delta: mine - delta)
+    return lambda group, value, delta=1: exchange(group, value, delta)
 
 
-@overload(permute_group_by_xor, target=TARGET)
+@device_overload(permute_group_by_xor)
 def _permute(group: Any, value: Any, mask: Any) -> Any:
-    exchange = _exchange("permute_group_by_xor", group, value, mask, _differing)
-
-    def permute(group: Any, value: Any, mask: Any) -> Any:
-        return exchange(group, value, mask)
-
-    return permute
+    exchange = _exchange("permute_group_by_xor", group, value, mask, lambda mine, mask: mine ^ mask)
+    return lambda group, value, mask: exchange(group, value, mask)
 
 
 # --- predicates -----------------------------------------------------------------------------------
@@ -555,7 +434,7 @@ def _judge(function: Callable[..., Any], operation: str, wanted: bool) -> None:
     value.
     """
 
-    @overload(function, target=TARGET)
+    @device_overload(function)
     def judge(group: Any, predicate: Any) -> Any:
         _check_group(function.__name__, group)
         apply = _instruction(operation, "i", _REDUCE, _scope_of(group))
@@ -563,11 +442,9 @@ def _judge(function: Callable[..., Any], operation: str, wanted: bool) -> None:
             raise TypingError(
                 f"{function.__name__}: the predicate must be a Boolean or a number; got {predicate}"
             )
-
-        def of_group(group: Any, predicate: Any) -> Any:
-            return (apply(types.int32(1) if predicate else types.int32(0)) != 0) == wanted
-
-        return of_group
+        return lambda group, predicate: (
+            (apply(types.int32(1) if predicate else types.int32(0)) != 0) == wanted
+        )
 
 
 _judge(any_of_group, "max", True)

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from numba.core import ir, types
 from numba.core.imputils import Registry
 from numba.core.lowering import Lower
-from numba.extending import overload
 
 from dparray._codegen.intrinsics import integer_power
-from dparray._compiler.target import TARGET, TypingContext
+from dparray._compiler.device_code.registration import device_overload, implement
+from dparray._compiler.target import TypingContext
 from dparray.kernel_api import AtomicRef, vec_load, vec_store
 
 _registry = Registry()
@@ -227,18 +227,17 @@ for _name in ("add", "sub", "mul"):
 # --- powers ---------------------------------------------------------------------------------------
 
 
-@overload(integer_power, target=TARGET)
-def _integer_power(base: Any, exponent: Any) -> Any:
-    return integer_power
+implement(integer_power, integer_power)
 
 
 def _power(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     result = signature.return_type
-
-    def power(base: Any, exponent: Any) -> Any:
-        return result(integer_power(result(base), exponent))
-
-    return context.compile_internal(builder, power, signature, arguments)
+    return context.compile_internal(
+        builder,
+        lambda base, exponent: result(integer_power(result(base), exponent)),
+        signature,
+        arguments,
+    )
 
 
 for _operation in (operator.pow, operator.ipow, pow):
@@ -324,21 +323,13 @@ def _divmod_of_mixed(a: Any, b: Any) -> Any:
     """Return both results; device code has the overload below."""
 
 
-@overload(_divmod_of_mixed, target=TARGET)
-def _overload_divmod_of_mixed(a: Any, b: Any) -> Any:
-    return _mixed_divmod(a, b)
+device_overload(_divmod_of_mixed)(_mixed_divmod)
 
 
 def _add_mixed_quotient(operation: Callable[..., Any], index: int) -> None:
-    @overload(operation, target=TARGET)
+    @device_overload(operation)
     def overload_quotient(a: Any, b: Any) -> Any:
-        if not _is_mixed(a, b):
-            return None
-
-        def quotient(a: Any, b: Any) -> Any:
-            return _divmod_of_mixed(a, b)[index]
-
-        return quotient
+        return (lambda a, b: _divmod_of_mixed(a, b)[index]) if _is_mixed(a, b) else None
 
 
 for _operation, _index in (
@@ -350,15 +341,11 @@ for _operation, _index in (
     _add_mixed_quotient(_operation, _index)
 
 
-@overload(divmod, target=TARGET, prefer_literal=True)
+@device_overload(divmod, prefer_literal=True)
 def _overload_divmod(a: Any, b: Any) -> Any:
     wide = types.uint64
-    if (a == wide and _is_written(b)) or (b == wide and _is_written(a)):
-
-        def unsigned(a: Any, b: Any) -> Any:
-            return divmod(wide(a), wide(b))
-
-        return unsigned
+    if _are_mixed(a, b):
+        return lambda a, b: divmod(wide(a), wide(b))
     return _mixed_divmod(a, b) if _is_mixed(types.unliteral(a), types.unliteral(b)) else None
 
 
@@ -368,19 +355,14 @@ def _overload_divmod(a: Any, b: Any) -> Any:
 def _add_comparison(compare: Any, *, first_negative: bool, second_negative: bool) -> None:
     """Register ``compare`` for a uint64 and a signed integer, which may be negative."""
 
-    @overload(compare, target=TARGET)
+    @device_overload(compare)
     def overload_comparison(a: Any, b: Any) -> Any:
         if not _is_mixed(a, b):
             return None
         wide = types.uint64
-
-        def with_signed_first(a: Any, b: Any) -> Any:
-            return first_negative if a < 0 else compare(wide(a), wide(b))
-
-        def with_signed_second(a: Any, b: Any) -> Any:
-            return second_negative if b < 0 else compare(wide(a), wide(b))
-
-        return with_signed_first if a.signed else with_signed_second
+        if a.signed:
+            return lambda a, b: first_negative if a < 0 else compare(wide(a), wide(b))
+        return lambda a, b: second_negative if b < 0 else compare(wide(a), wide(b))
 
 
 for _compare, _first_negative, _second_negative in (
@@ -397,46 +379,33 @@ for _compare, _first_negative, _second_negative in (
 def _add_choice(choose: Any, compare: Any, result: Any) -> None:
     """Register ``min`` or ``max`` of a uint64 and a signed integer, as ``result``."""
 
-    @overload(choose, target=TARGET, prefer_literal=True)
+    @device_overload(choose, prefer_literal=True)
     def overload_choice(a: Any, b: Any) -> Any:
         if not _is_mixed(types.unliteral(a), types.unliteral(b)):
             return None
         kind = types.uint64 if _is_written(a) or _is_written(b) else result
+        return lambda a, b: kind(a) if compare(a, b) else kind(b)
 
-        def choice(a: Any, b: Any) -> Any:
-            return kind(a) if compare(a, b) else kind(b)
-
-        return choice
-
-    @overload(choose, target=TARGET, prefer_literal=True)
+    @device_overload(choose, prefer_literal=True)
     def overload_choice_of_several(a: Any, b: Any, c: Any, *others: Any) -> Any:
         kinds = [types.unliteral(each) for each in (a, b, c, *others)]
         integers = types.Integer | types.Boolean
         if types.uint64 not in kinds or not all(isinstance(each, integers) for each in kinds):
             return None
-
-        def choice(a: Any, b: Any, c: Any, *others: Any) -> Any:
-            return choose(choose(a, b), c, *others)
-
-        return choice
+        return lambda a, b, c, *others: choose(choose(a, b), c, *others)
 
 
 _add_choice(min, operator.le, types.int64)
 _add_choice(max, operator.ge, types.uint64)
 
 
-@overload(sum, target=TARGET)
+@device_overload(sum)
 def _sum(values: Any) -> Any:
     if not isinstance(values, types.BaseTuple) or not len(values):
         return None
-
-    def of_one(values: Any) -> Any:
-        return 0 + values[0]
-
-    def of_several(values: Any) -> Any:
-        return sum(values[:-1]) + values[-1]
-
-    return of_one if len(values) == 1 else of_several
+    if len(values) == 1:
+        return lambda values: 0 + values[0]
+    return lambda values: sum(values[:-1]) + values[-1]
 
 
 # --- shifts ---------------------------------------------------------------------------------------
@@ -475,19 +444,15 @@ for _amount in _WIDE:
 _MAX_DIGITS = 18  # The largest power of 10 that an int64 can represent.
 
 
-@overload(round, target=TARGET)
+@device_overload(round)
 def _round(x: Any) -> Any:
     if not isinstance(x, types.Integer):
         return None
     wide = types.int64 if x.signed else types.uint64
-
-    def itself(x: Any) -> Any:
-        return wide(x)
-
-    return itself
+    return lambda x: wide(x)
 
 
-@overload(round, target=TARGET)
+@device_overload(round)
 def _round_to_digits(x: Any, digits: Any) -> Any:
     if not isinstance(x, types.Integer | types.Boolean) or not isinstance(digits, types.Integer):
         return None
