@@ -5,17 +5,19 @@ Loaded by ``_compiler.device_code``; importing it registers the implementations.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
-from numba.core.cgutils import get_item_pointer
+from numba.core import cgutils, types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload, overload_method
+from numba.extending import overload_method
 from numba.np.arrayobj import make_array
 
 from dparray._compiler import instructions as device
+from dparray._compiler.device_code.registration import device_overload, instructions
+from dparray._compiler.language import constant
 from dparray._compiler.target import TARGET
 from dparray._compiler.types import AtomicRefType, DeviceArray
 from dparray.kernel_api import AddressSpace, AtomicRef, MemoryOrder, MemoryScope
@@ -34,21 +36,7 @@ _WRITE_ORDERS = {
 }
 
 
-def _constant(name: str, value: Any) -> int:
-    number = getattr(value, "literal_value", getattr(value, "value", value))
-    if not isinstance(number, int):
-        raise TypingError(f"AtomicRef: {name} must be a constant, such as dp.{_EXAMPLES[name]}")
-    return int(number)
-
-
-_EXAMPLES = {
-    "memory_order": "MemoryOrder.RELAXED",
-    "memory_scope": "MemoryScope.DEVICE",
-    "address_space": "AddressSpace.GLOBAL",
-}
-
-
-@overload(AtomicRef, target=TARGET, prefer_literal=True)
+@device_overload(AtomicRef, prefer_literal=True)
 def _atomic_ref(
     ref: Any,
     index: Any,
@@ -73,50 +61,46 @@ def _atomic_ref(
     indices = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
     if len(indices) != ref.ndim or not all(isinstance(part, types.Integer) for part in indices):
         wanted = "an integer" if ref.ndim == 1 else f"a tuple of {ref.ndim} integers"
-        given = types.unliteral(index)
-        raise TypingError(f"AtomicRef: an index of this array is {wanted}; got {given}")
+        raise TypingError(
+            f"AtomicRef: an index of this array is {wanted}; got {types.unliteral(index)}"
+        )
     space = ref.addrspace
     if address_space is not None:
-        asked = _constant("address_space", address_space)
-        if asked not in (space, AddressSpace.GENERIC.value):
+        chosen = constant("AtomicRef", "address_space", address_space, "AddressSpace.GLOBAL")
+        if chosen not in (space, AddressSpace.GENERIC.value):
             known = AddressSpace(space).name
             raise TypingError(
                 f"AtomicRef: the array is in {known.lower()} memory; use "
                 f"address_space=dp.AddressSpace.{known}, or leave the argument out"
             )
-    order = _constant("memory_order", memory_order)
-    scope = _constant("memory_scope", memory_scope)
-
-    def refer(
-        ref: Any,
-        index: Any,
-        memory_order: Any = MemoryOrder.RELAXED,
-        memory_scope: Any = MemoryScope.DEVICE,
-        address_space: Any = None,
-    ) -> Any:
-        return _refer(ref, index, order, scope)
-
-    return refer
+    order = constant("AtomicRef", "memory_order", memory_order, "MemoryOrder.RELAXED")
+    scope = constant("AtomicRef", "memory_scope", memory_scope, "MemoryScope.DEVICE")
+    return lambda ref, index, memory_order=None, memory_scope=None, address_space=None: _refer(
+        ref, index, order, scope
+    )
 
 
-@intrinsic(target=TARGET, prefer_literal=True)
-def _refer(typing_context: Any, array: Any, index: Any, order: Any, scope: Any) -> Any:
+def _reference(array: Any, index: Any, order: Any, scope: Any) -> Any:
+    reference = AtomicRefType(
+        array.dtype, order.literal_value, scope.literal_value, array.addrspace
+    )
+    return reference(array, index, order, scope)
+
+
+@instructions(_reference, prefer_literal=True)
+def _refer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the reference to an element."""
-    result = AtomicRefType(array.dtype, order.literal_value, scope.literal_value, array.addrspace)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = make_array(array)(context, builder, arguments[0])
-        kinds, parts = (index,), [arguments[1]]
-        if isinstance(index, types.BaseTuple):
-            kinds = tuple(index)
-            parts = [builder.extract_value(arguments[1], at) for at in range(len(kinds))]
-        parts = [
-            context.cast(builder, part, kind, types.intp)
-            for part, kind in zip(parts, kinds, strict=True)
-        ]
-        return get_item_pointer(context, builder, array, view, parts, wraparound=True)
-
-    return result(array, index, order, scope), generate
+    array, index = signature.args[:2]
+    view = make_array(array)(context, builder, arguments[0])
+    kinds, parts = (index,), [arguments[1]]
+    if isinstance(index, types.BaseTuple):
+        kinds = tuple(index)
+        parts = cgutils.unpack_tuple(builder, arguments[1], len(kinds))
+    parts = [
+        context.cast(builder, part, kind, types.intp)
+        for part, kind in zip(parts, kinds, strict=True)
+    ]
+    return cgutils.get_item_pointer(context, builder, array, view, parts, wraparound=True)
 
 
 # --- operations -----------------------------------------------------------------------------------
@@ -171,63 +155,52 @@ def _call_on_bits(
     return _call(builder, name, result, whole, pointer, *values, orders=orders)
 
 
-def _changing_intrinsic(method: str) -> Any:
-    """Return an intrinsic that changes an element and returns its previous value."""
+def _changing_instruction(method: str) -> Any:
+    """Return a function that changes an element and returns its previous value."""
 
-    @intrinsic(target=TARGET)
-    def change(typing_context: Any, reference: Any, value: Any) -> Any:
-        element = reference.dtype
+    @instructions(lambda reference, value: reference.dtype(reference, reference.dtype))
+    def change(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        reference, element = signature.args
+        pointer, operand = arguments
+        orders = [reference.memory_order]
+        if method == "exchange":
+            previous = _call_on_bits(
+                context, builder, "Exchange", reference, pointer, operand, orders=orders
+            )
+            return builder.bitcast(previous, operand.type)
         is_float = isinstance(element, types.Float)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer, operand = arguments
-            orders = [reference.memory_order]
-            if method == "exchange":
-                found = _call_on_bits(
-                    context, builder, "Exchange", reference, pointer, operand, orders=orders
-                )
-                return builder.bitcast(found, operand.type)
-            name = _INSTRUCTIONS[method][2 if is_float else not element.signed]
-            if name is None:
-                name, operand = "FAddEXT", builder.fneg(operand)
-            return _call(builder, name, operand.type, reference, pointer, operand, orders=orders)
-
-        return element(reference, element), generate
+        name = _INSTRUCTIONS[method][2 if is_float else not element.signed]
+        if name is None:
+            name, operand = "FAddEXT", builder.fneg(operand)
+        return _call(builder, name, operand.type, reference, pointer, operand, orders=orders)
 
     return change
 
 
-@intrinsic(target=TARGET)
-def _value(typing_context: Any, reference: Any) -> Any:
+@instructions(lambda reference: reference.dtype(reference))
+def _value(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the value of an element."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        orders = [_READ_ORDERS.get(reference.memory_order, reference.memory_order)]
-        found = _call_on_bits(context, builder, "Load", reference, arguments[0], orders=orders)
-        return builder.bitcast(found, context.get_value_type(reference.dtype))
-
-    return reference.dtype(reference), generate
+    (reference,) = signature.args
+    orders = [_READ_ORDERS.get(reference.memory_order, reference.memory_order)]
+    bits = _call_on_bits(context, builder, "Load", reference, arguments[0], orders=orders)
+    return builder.bitcast(bits, context.get_value_type(reference.dtype))
 
 
-@intrinsic(target=TARGET)
-def _assign(typing_context: Any, reference: Any, value: Any) -> Any:
+@instructions(lambda reference, value: types.void(reference, reference.dtype))
+def _assign(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Assign a value to an element."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        orders = [_WRITE_ORDERS.get(reference.memory_order, reference.memory_order)]
-        pointer, value = arguments
-        _call_on_bits(context, builder, "Store", reference, pointer, value, orders=orders)
-        return context.get_dummy_value()
-
-    return types.void(reference, reference.dtype), generate
+    reference = signature.args[0]
+    orders = [_WRITE_ORDERS.get(reference.memory_order, reference.memory_order)]
+    _call_on_bits(context, builder, "Store", reference, *arguments, orders=orders)
+    return context.get_dummy_value()
 
 
-@overload_method(AtomicRefType, "load", target=TARGET)
+_method = functools.partial(overload_method, AtomicRefType, target=TARGET, strict=False)
+
+
+@_method("load")
 def _load(atomic_ref: Any) -> Any:
-    def load(atomic_ref: Any) -> Any:
-        return _value(atomic_ref)
-
-    return load
+    return lambda atomic_ref: _value(atomic_ref)
 
 
 def _converted(method: str, atomic_ref: Any, value: Any) -> Any:
@@ -246,70 +219,52 @@ def _converted(method: str, atomic_ref: Any, value: Any) -> Any:
     return element
 
 
-@overload_method(AtomicRefType, "store", target=TARGET)
+@_method("store")
 def _store(atomic_ref: Any, val: Any) -> Any:
     element = _converted("store", atomic_ref, val)
-
-    def store(atomic_ref: Any, val: Any) -> Any:
-        _assign(atomic_ref, element(val))
-
-    return store
+    return lambda atomic_ref, val: _assign(atomic_ref, element(val))
 
 
 def _changing(method: str) -> Callable[..., Any]:
     """Return the overload of a method that takes a value and returns the previous one."""
-    change = _changing_intrinsic(method)
+    change = _changing_instruction(method)
 
     def overload_method(atomic_ref: Any, val: Any) -> Any:
         element = _converted(method, atomic_ref, val)
-
-        def implementation(atomic_ref: Any, val: Any) -> Any:
-            return change(atomic_ref, element(val))
-
-        return implementation
+        return lambda atomic_ref, val: change(atomic_ref, element(val))
 
     return overload_method
 
 
-@intrinsic(target=TARGET)
-def _compare_and_swap(typing_context: Any, atomic_ref: Any, expected: Any, desired: Any) -> Any:
-    """Return whether ``desired`` replaced ``expected``, and the previous value."""
-    element = atomic_ref.dtype
-    result = types.Tuple((types.boolean, element))
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer, expected, desired = arguments
-        order = atomic_ref.memory_order
-        before = _call_on_bits(
-            context,
-            builder,
-            "CompareExchange",
-            atomic_ref,
-            pointer,
-            desired,
-            expected,
-            orders=[order, _READ_ORDERS.get(order, order)],
-        )
-        swapped = builder.icmp_unsigned("==", before, builder.bitcast(expected, before.type))
-        found = builder.bitcast(before, context.get_value_type(element))
-        return context.make_tuple(builder, result, (swapped, found))
-
-    return result(atomic_ref, element, element), generate
+def _swapped(reference: Any, expected: Any, desired: Any) -> Any:
+    element = reference.dtype
+    return types.Tuple((types.boolean, element))(reference, element, element)
 
 
-@overload_method(AtomicRefType, "compare_exchange", target=TARGET)
+@instructions(_swapped)
+def _compare_and_swap(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Return whether a desired value replaced the expected one, and the previous value."""
+    reference, element, _ = signature.args
+    pointer, expected, desired = arguments
+    order = reference.memory_order
+    orders = [order, _READ_ORDERS.get(order, order)]
+    before = _call_on_bits(
+        context, builder, "CompareExchange", reference, pointer, desired, expected, orders=orders
+    )
+    swapped = builder.icmp_unsigned("==", before, builder.bitcast(expected, before.type))
+    previous = builder.bitcast(before, context.get_value_type(element))
+    return context.make_tuple(builder, signature.return_type, (swapped, previous))
+
+
+@_method("compare_exchange")
 def _compare_exchange(
     atomic_ref: Any, expected_ref: Any, desired: Any, expected_idx: Any = 0
 ) -> Any:
     element = _converted("compare_exchange", atomic_ref, desired)
     if isinstance(expected_ref, types.Number):
-
-        def compare_exchange_value(
-            atomic_ref: Any, expected_ref: Any, desired: Any, expected_idx: Any = 0
-        ) -> Any:
-            return _compare_and_swap(atomic_ref, element(expected_ref), element(desired))
-
-        return compare_exchange_value
+        return lambda atomic_ref, expected_ref, desired, expected_idx=0: _compare_and_swap(
+            atomic_ref, element(expected_ref), element(desired)
+        )
     if not isinstance(expected_ref, DeviceArray) or expected_ref.dtype != element:
         raise TypingError(
             f"AtomicRef.compare_exchange: the expected value must be a number, or an element of an "
@@ -319,22 +274,19 @@ def _compare_exchange(
     def compare_exchange(
         atomic_ref: Any, expected_ref: Any, desired: Any, expected_idx: Any = 0
     ) -> Any:
-        swapped, found = _compare_and_swap(atomic_ref, expected_ref[expected_idx], element(desired))
+        expected = expected_ref[expected_idx]
+        swapped, previous = _compare_and_swap(atomic_ref, expected, element(desired))
         if not swapped:
-            expected_ref[expected_idx] = found
+            expected_ref[expected_idx] = previous
         return swapped
 
     return compare_exchange
 
 
 for _name in ("exchange", *_INSTRUCTIONS):
-    overload_method(AtomicRefType, _name, target=TARGET)(_changing(_name))
+    _method(_name)(_changing(_name))
 
 
-def _literal(value: Any) -> Any:
-    """Return the type of a constant; a captured enum member counts like a literal."""
-    return types.IntegerLiteral(int(value))
-
-
+# A captured member of an enumeration counts like a literal.
 for _enumeration in (AddressSpace, MemoryOrder, MemoryScope):
-    types.Literal.ctor_map[_enumeration] = _literal
+    types.Literal.ctor_map[_enumeration] = lambda value: types.IntegerLiteral(int(value))

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from numba.core import types
-from numba.extending import overload
 
 from dparray._compiler import small_matrices
-from dparray._compiler.target import TARGET
+from dparray._compiler.device_code.registration import device_overload
 from dparray._compiler.types import VectorType
 
 
@@ -24,16 +23,14 @@ def _implementation(name: str, m: Any) -> Callable[..., Any] | None:
 
 
 def _register(function: Callable[[Any], Any]) -> None:
-    @overload(function, target=TARGET)
-    def implement(m: Any) -> Callable[..., Any] | None:
-        return _implementation(function.__name__, m)
+    device_overload(function)(lambda m: _implementation(function.__name__, m))
 
 
 for _function in (small_matrices.inv, small_matrices.det, small_matrices.transpose):
     _register(_function)
 
 
-@overload(small_matrices.matmul, target=TARGET)
+@device_overload(small_matrices.matmul)
 def _matmul(m: Any, n: Any) -> Callable[..., Any] | None:
     if isinstance(n, VectorType):
         return _implementation("apply", m)

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 
+from dparray._compiler.device_code.registration import device_overload
 from dparray._compiler.special import PUBLIC, SpecialFunction, precision
-from dparray._compiler.target import TARGET
 
 
-def _implementation(meaning: SpecialFunction, operands: tuple[Any, ...]) -> Callable[..., Any]:
+def _implementation(meaning: SpecialFunction, *operands: Any) -> Callable[..., Any]:
     for operand in operands:
         if not isinstance(operand, types.Float | types.Integer | types.Boolean):
             raise TypingError(
@@ -28,36 +27,26 @@ def _implementation(meaning: SpecialFunction, operands: tuple[Any, ...]) -> Call
     function = meaning.of(kind)
     number = types.float32 if kind is np.float32 else types.float64
 
-    def of_one(a: Any) -> Any:
-        return function(number(a))
-
-    def of_two(a: Any, b: Any) -> Any:
-        return function(number(a), number(b))
-
-    def of_three(a: Any, b: Any, c: Any) -> Any:
-        return function(number(a), number(b), number(c))
-
-    return (of_one, of_two, of_three)[len(operands) - 1]
+    return {
+        1: lambda a: function(number(a)),
+        2: lambda a, b: function(number(a), number(b)),
+        3: lambda a, b, c: function(number(a), number(b), number(c)),
+    }[len(operands)]
 
 
 def _typed(meaning: SpecialFunction) -> Callable[..., Any]:
-    def of_one(a: Any) -> Any:
-        return _implementation(meaning, (a,))
-
-    def of_two(a: Any, b: Any) -> Any:
-        return _implementation(meaning, (a, b))
-
-    def of_three(a: Any, b: Any, c: Any) -> Any:
-        return _implementation(meaning, (a, b, c))
-
-    return (of_one, of_two, of_three)[meaning.arity - 1]
+    return {
+        1: lambda a: _implementation(meaning, a),
+        2: lambda a, b: _implementation(meaning, a, b),
+        3: lambda a, b, c: _implementation(meaning, a, b, c),
+    }[meaning.arity]
 
 
 def register_new() -> bool:
     """Register public functions added since the last call; return whether there were any."""
     new = [function for function in PUBLIC if function not in _known]
     for function in new:
-        overload(function, target=TARGET)(_typed(PUBLIC[function]))
+        device_overload(function)(_typed(PUBLIC[function]))
     _known.update(new)
     return bool(new)
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 from numba.core.errors import TypingError
-from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 
-from dparray._compiler.target import TARGET
+from dparray._compiler.device_code.registration import device_overload
 
 _FIELDS: dict[Any, str] = {
     np.finfo: "bits eps epsneg max min nmant precision resolution smallest_normal tiny",
@@ -26,18 +25,18 @@ _FIELDS: dict[Any, str] = {
 def _limits_of(find: Callable[[Any], Any]) -> None:
     """Let device code query the limits of a type, given as a constant or by an element."""
     fields = _FIELDS[find].split()
-    made = namedtuple(find.__name__, fields)  # type: ignore[misc]
+    limits_of = namedtuple(find.__name__, fields)  # type: ignore[misc]
 
-    @overload(find, target=TARGET, strict=False)
+    @device_overload(find)
     def limits(dtype: Any) -> Any:
         python_type = getattr(dtype, "typing_key", None)
         scalar = getattr(dtype, "dtype", dtype)
         try:
-            found = find(python_type if python_type in (int, float) else as_dtype(scalar))
+            numpy_limits = find(python_type if python_type in (int, float) else as_dtype(scalar))
         except (ValueError, NotImplementedError):
             kinds = "floats" if find is np.finfo else "integers"
             raise TypingError(f"np.{find.__name__} takes types of {kinds}; got {scalar}") from None
-        numbers = made(*[getattr(found, name) for name in fields])
+        numbers = limits_of(*[getattr(numpy_limits, name) for name in fields])
         return lambda dtype: numbers
 
 

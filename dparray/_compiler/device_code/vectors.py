@@ -17,12 +17,11 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype
 
-from dparray._compiler import instructions as device
-from dparray._compiler.target import TARGET
+from dparray._compiler.device_code.registration import device_overload, instructions
+from dparray._compiler.device_code.vector_values import converted, elements_of, spread
 from dparray._compiler.types import DeviceArray, VectorType
 from dparray.kernels.combine import OPERATIONS, combine_runs, identity, reduce_run, scan_run
 
@@ -93,31 +92,6 @@ def _shuffled(builder: Any, first: Any, second: Any, lanes: Any) -> Any:
     )
 
 
-def _converted(builder: Any, value: Any, source: Any, target: Any) -> Any:
-    """Convert the elements of a vector to another type."""
-    to = ir.VectorType(_llvm_number(target), value.type.count)
-    from_float, to_float = isinstance(source, types.Float), isinstance(target, types.Float)
-    signed = not isinstance(source, types.Boolean) and not from_float and source.signed
-    if from_float and to_float:
-        widen, narrow = builder.fpext, builder.fptrunc
-    elif from_float:
-        return device.whole(builder, value, to, target.signed)
-    elif to_float:
-        return (builder.sitofp if signed else builder.uitofp)(value, to)
-    else:
-        widen, narrow = (builder.sext if signed else builder.zext), builder.trunc
-    width = 8 if isinstance(source, types.Boolean) else source.bitwidth
-    if width == target.bitwidth:
-        return value
-    return (widen if width < target.bitwidth else narrow)(value, to)
-
-
-def _llvm_number(number: Any) -> Any:
-    if isinstance(number, types.Float):
-        return ir.FloatType() if number.bitwidth == 32 else ir.DoubleType()
-    return ir.IntType(number.bitwidth)
-
-
 def _pointer(builder: Any, array: Any, index: Any) -> Any:
     """Return the address of an element of a strided 1-D array."""
     offset = builder.mul(index, builder.extract_value(array.strides, 0))
@@ -126,143 +100,106 @@ def _pointer(builder: Any, array: Any, index: Any) -> Any:
     return builder.bitcast(builder.gep(first, [offset]), array.data.type)
 
 
-@intrinsic(target=TARGET)
-def _load(typing_context: Any, array: Any, index: Any, like: Any) -> Any:
+@instructions(lambda array, index, like: _vector(like)(array, types.uint64, like))
+def _load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Load the elements of ``array`` from ``index`` on, converted to the type of ``like``."""
-    vector = _vector(like)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = make_array(array)(context, builder, arguments[0])
-        stored = ir.VectorType(view.data.type.pointee, vector.width)
-        if array.layout == "C":
-            pointer = builder.gep(view.data, [arguments[1]])
-            pointer = builder.bitcast(pointer, stored.as_pointer(pointer.type.addrspace))
-            loaded = builder.load(pointer, align=as_dtype(array.dtype).itemsize)
-        else:
-            loaded = ir.Constant(stored, ir.Undefined)
-            for lane in range(vector.width):
-                index = builder.add(arguments[1], _INT64(lane))
-                element = builder.load(_pointer(builder, view, index))
-                loaded = builder.insert_element(loaded, element, _INT32(lane))
-        return _converted(builder, loaded, array.dtype, like)
-
-    return vector(array, types.uint64, like), generate
+    array, vector = signature.args[0], signature.return_type
+    view = make_array(array)(context, builder, arguments[0])
+    stored = ir.VectorType(view.data.type.pointee, vector.width)
+    if array.layout == "C":
+        pointer = builder.gep(view.data, [arguments[1]])
+        pointer = builder.bitcast(pointer, stored.as_pointer(pointer.type.addrspace))
+        loaded = builder.load(pointer, align=as_dtype(array.dtype).itemsize)
+    else:
+        loaded = ir.Constant(stored, ir.Undefined)
+        for lane in range(vector.width):
+            index = builder.add(arguments[1], _INT64(lane))
+            element = builder.load(_pointer(builder, view, index))
+            loaded = builder.insert_element(loaded, element, _INT32(lane))
+    element = types.uint8 if isinstance(array.dtype, types.Boolean) else array.dtype
+    return converted(context, builder, loaded, element, vector.dtype)
 
 
-@intrinsic(target=TARGET)
-def _store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
+@instructions(lambda array, index, vector: types.void(array, types.uint64, vector))
+def _store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Store the elements of a vector into ``array`` from ``index`` on."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = make_array(array)(context, builder, arguments[0])
-        if array.layout == "C":
-            pointer = builder.gep(view.data, [arguments[1]])
-            pointer = builder.bitcast(pointer, arguments[2].type.as_pointer(pointer.type.addrspace))
-            builder.store(arguments[2], pointer, align=as_dtype(array.dtype).itemsize)
-        else:
-            for lane in range(vector.width):
-                index = builder.add(arguments[1], _INT64(lane))
-                element = builder.extract_element(arguments[2], _INT32(lane))
-                builder.store(element, _pointer(builder, view, index))
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64, vector), generate
+    array = signature.args[0]
+    view = make_array(array)(context, builder, arguments[0])
+    if array.layout == "C":
+        pointer = builder.gep(view.data, [arguments[1]])
+        pointer = builder.bitcast(pointer, arguments[2].type.as_pointer(pointer.type.addrspace))
+        builder.store(arguments[2], pointer, align=as_dtype(array.dtype).itemsize)
+    else:
+        for lane, element in enumerate(elements_of(builder, arguments[2])):
+            index = builder.add(arguments[1], _INT64(lane))
+            builder.store(element, _pointer(builder, view, index))
+    return context.get_dummy_value()
 
 
-@intrinsic(target=TARGET)
-def _spread(typing_context: Any, value: Any) -> Any:
+@instructions(lambda value: _vector(value)(value))
+def _spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return a vector with one value in all elements."""
-    vector = _vector(value)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        llvm_type = context.get_value_type(vector)
-        nothing = ir.Constant(llvm_type, ir.Undefined)
-        one = builder.insert_element(nothing, arguments[0], _INT32(0))
-        return _shuffled(builder, one, nothing, [0] * vector.width)
-
-    return vector(value), generate
+    return spread(builder, arguments[0], signature.return_type.width)
 
 
-@intrinsic(target=TARGET)
-def _last(typing_context: Any, vector: Any) -> Any:
+@instructions(lambda vector: vector.dtype(vector))
+def _last(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the last element of a vector."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.extract_element(arguments[0], _INT32(vector.width - 1))
-
-    return vector.dtype(vector), generate
+    return builder.extract_element(arguments[0], _INT32(signature.args[0].width - 1))
 
 
-@intrinsic(target=TARGET)
-def _shifted(typing_context: Any, vector: Any, before: Any) -> Any:
+@instructions(lambda vector, before: vector(vector, vector))
+def _shifted(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Shift a vector by one element; the first element comes from ``before``."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = [vector.width, *range(vector.width - 1)]
-        return _shuffled(builder, arguments[0], arguments[1], lanes)
-
-    return vector(vector, vector), generate
+    width = signature.return_type.width
+    return _shuffled(builder, arguments[0], arguments[1], [width, *range(width - 1)])
 
 
 def _combining(operation: str, combined: Any) -> Any:
-    """Return an intrinsic that combines two values or two vectors."""
+    """Return a function that combines two values or two vectors."""
 
-    @intrinsic(target=TARGET)
-    def combine(typing_context: Any, left: Any, right: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return combined(builder, operation, getattr(left, "dtype", left), *arguments)
-
-        return left(left, left), generate
+    @instructions(lambda left, right: left(left, left))
+    def combine(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        operand = signature.return_type
+        return combined(builder, operation, getattr(operand, "dtype", operand), *arguments)
 
     return combine
 
 
-class _Intrinsics:
+class _Instructions:
     """The operation-dependent parts: combine, reduce a vector, scan a vector."""
 
     def __init__(self, operation: str) -> None:
-        @intrinsic(target=TARGET)
-        def nothing(typing_context: Any, like: Any) -> Any:
-            vector = _vector(like)
+        @instructions(lambda like: _vector(like)(like))
+        def nothing(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            vector = signature.return_type
+            identity = _identity(operation, vector.dtype)
+            return _constant_vector(context.get_value_type(vector), identity)
 
-            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-                return _constant_vector(context.get_value_type(vector), _identity(operation, like))
-
-            return vector(like), generate
-
-        @intrinsic(target=TARGET)
-        def fold(typing_context: Any, vector: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        @instructions(lambda vector: vector.dtype(vector))
+        def fold(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            lanes = elements_of(builder, arguments[0])
+            while len(lanes) > 1:
                 lanes = [
-                    builder.extract_element(arguments[0], _INT32(lane))
+                    _combined_nan(builder, operation, signature.return_type, *pair)
+                    for pair in zip(lanes[::2], lanes[1::2], strict=True)
+                ]
+            return lanes[0]
+
+        @instructions(lambda vector: vector(vector))
+        def scan(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            (value,), (vector,) = arguments, signature.args
+            neutral = _constant_vector(value.type, _identity(operation, vector.dtype))
+            distance = 1
+            while distance < vector.width:
+                lanes = [
+                    vector.width if lane < distance else lane - distance
                     for lane in range(vector.width)
                 ]
-                while len(lanes) > 1:
-                    lanes = [
-                        _combined_nan(builder, operation, vector.dtype, *pair)
-                        for pair in zip(lanes[::2], lanes[1::2], strict=True)
-                    ]
-                return lanes[0]
-
-            return vector.dtype(vector), generate
-
-        @intrinsic(target=TARGET)
-        def scan(typing_context: Any, vector: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-                value = arguments[0]
-                neutral = _constant_vector(value.type, _identity(operation, vector.dtype))
-                distance = 1
-                while distance < vector.width:
-                    lanes = [
-                        vector.width if lane < distance else lane - distance
-                        for lane in range(vector.width)
-                    ]
-                    before = _shuffled(builder, value, neutral, lanes)
-                    value = _combined(builder, operation, vector.dtype, before, value)
-                    distance *= 2
-                return value
-
-            return vector(vector), generate
+                before = _shuffled(builder, value, neutral, lanes)
+                value = _combined(builder, operation, vector.dtype, before, value)
+                distance *= 2
+            return value
 
         self.nothing = nothing
         self.combine = _combining(operation, _combined)
@@ -271,15 +208,13 @@ class _Intrinsics:
         self.scan = scan
 
 
-@functools.cache
-def _intrinsics(operation: str) -> _Intrinsics:
-    return _Intrinsics(operation)
+_instructions = functools.cache(_Instructions)
 
 
 # --- the functions of kernels.combine -------------------------------------------------------------
 
 
-def _checked(function: str, operation: Any, number: Any, *arrays: Any) -> _Intrinsics:
+def _checked(function: str, operation: Any, number: Any, *arrays: Any) -> _Instructions:
     name = getattr(operation, "literal_value", None)
     if name not in OPERATIONS:
         raise TypingError(
@@ -291,10 +226,10 @@ def _checked(function: str, operation: Any, number: Any, *arrays: Any) -> _Intri
             raise TypingError(f"{function}: requires arrays of one dimension; got {array}")
     if isinstance(number, types.Boolean) or not isinstance(number, types.Integer | types.Float):
         raise TypingError(f"{function}: combines integers or floats; got {number}")
-    return _intrinsics(name)
+    return _instructions(name)
 
 
-@overload(combine_runs, target=TARGET, prefer_literal=True)
+@device_overload(combine_runs, prefer_literal=True)
 def _combine_runs(
     operation: Any,
     a: Any,
@@ -337,7 +272,7 @@ def _combine_runs(
     return run
 
 
-@overload(reduce_run, target=TARGET, prefer_literal=True)
+@device_overload(reduce_run, prefer_literal=True)
 def _reduce_run(operation: Any, x: Any, start: Any, count: Any, initial: Any) -> Any:
     dtype = types.unliteral(initial)
     apply = _checked("reduce_run", operation, dtype, x)
@@ -368,7 +303,7 @@ def _reduce_run(operation: Any, x: Any, start: Any, count: Any, initial: Any) ->
     return run
 
 
-@overload(scan_run, target=TARGET, prefer_literal=True)
+@device_overload(scan_run, prefer_literal=True)
 def _scan_run(
     operation: Any,
     x: Any,
