@@ -16,10 +16,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.core.typing.npydecl import parse_dtype
-from numba.core.typing.templates import AttributeTemplate, CallableTemplate
+from numba.core.typing.templates import AttributeTemplate
 from numba.np.arrayobj import make_array, populate_array
 
 from dparray._compiler import instructions as device
+from dparray._compiler.registration import bound_method, typed
 from dparray._compiler.target import LOCAL_ARRAY, registry, typing_registry
 from dparray._compiler.types import (
     LOCAL,
@@ -111,44 +112,36 @@ def _method(space: Any, name: str) -> Any:
     cls = type(space)
     if name in _NUMBERS[cls]:
 
-        def typer_of(self: Any) -> Callable[..., Any]:
-            def typer(*dimensions: Any, **named: Any) -> Any:
-                given = dimensions or tuple(named.values())
-                if len(given) != 1 or not isinstance(given[0], types.Integer):
-                    raise TypingError(f"item.{name} requires a dimension: item.{name}(0)")
-                return types.int64
+        def typer(*dimensions: Any, **named: Any) -> Any:
+            given = dimensions or tuple(named.values())
+            if len(given) != 1 or not isinstance(given[0], types.Integer):
+                raise TypingError(f"item.{name} requires a dimension: item.{name}(0)")
+            return types.int64
 
-            typer.pysig = _OF_A_DIMENSION  # type: ignore[attr-defined]
-            return typer
-
+        typer.pysig = _OF_A_DIMENSION  # type: ignore[attr-defined]
     elif name in _LINEAR_IDS[cls] or name in _VOLUMES[cls]:
 
-        def typer_of(self: Any) -> Callable[..., Any]:
-            return lambda: types.int64
+        def typer() -> Any:
+            return types.int64
 
     elif cls is SubGroupType and name in _OF_SUB_GROUPS:
 
-        def typer_of(self: Any) -> Callable[..., Any]:
-            def typer(*dimensions: Any, **named: Any) -> Any:
-                if dimensions or named:
-                    raise TypingError(
-                        "a sub-group has one dimension: "
-                        f"item.get_sub_group().{name}() has no argument"
-                    )
-                return types.int64
+        def typer(*dimensions: Any, **named: Any) -> Any:
+            if dimensions or named:
+                raise TypingError(
+                    f"a sub-group has one dimension: item.get_sub_group().{name}() has no argument"
+                )
+            return types.int64
 
-            typer.pysig = _OF_SUB_GROUP  # type: ignore[attr-defined]
-            return typer
-
+        typer.pysig = _OF_SUB_GROUP  # type: ignore[attr-defined]
     elif cls is NdItemType and name in _GROUPS:
 
-        def typer_of(self: Any) -> Callable[..., Any]:
-            return lambda: _GROUPS[name](space.ndim)
+        def typer() -> Any:
+            return _GROUPS[name](space.ndim)
 
     else:
         return None
-    members = {"key": (cls, name), "recvr": space, "generic": typer_of}
-    return types.BoundFunction(type(f"{cls.label}.{name}", (CallableTemplate,), members), space)
+    return bound_method(space, cls.label, name, typer)
 
 
 def _register_space(cls: type) -> None:
@@ -263,18 +256,12 @@ def _barrier_scope(scope: Any) -> int:
     return constant("group_barrier", "fence_scope", scope, "MemoryScope.WORK_GROUP")
 
 
-@typing_registry.register_global(group_barrier)
-class _GroupBarrier(CallableTemplate):
-    prefer_literal = True
-
-    def generic(self) -> Callable[..., Any]:
-        def typer(group: Any, fence_scope: Any = MemoryScope.WORK_GROUP) -> Any:
-            if not isinstance(group, GroupType | SubGroupType):
-                return None
-            _barrier_scope(fence_scope)
-            return types.void
-
-        return typer
+@typed(group_barrier, prefer_literal=True)
+def _group_barrier(group: Any, fence_scope: Any = MemoryScope.WORK_GROUP) -> Any:
+    if not isinstance(group, GroupType | SubGroupType):
+        return None
+    _barrier_scope(fence_scope)
+    return types.void
 
 
 @registry.lower(group_barrier, GroupType)
@@ -301,17 +288,11 @@ def _lower_barrier(context: Any, builder: Any, signature: Any, arguments: Any) -
     return context.get_dummy_value()
 
 
-@typing_registry.register_global(atomic_fence)
-class _AtomicFence(CallableTemplate):
-    prefer_literal = True
-
-    def generic(self) -> Callable[..., Any]:
-        def typer(memory_order: Any, memory_scope: Any) -> Any:
-            constant("atomic_fence", "memory_order", memory_order, "MemoryOrder.ACQ_REL")
-            constant("atomic_fence", "memory_scope", memory_scope, "MemoryScope.DEVICE")
-            return types.void
-
-        return typer
+@typed(atomic_fence, prefer_literal=True)
+def _atomic_fence(memory_order: Any, memory_scope: Any) -> Any:
+    constant("atomic_fence", "memory_order", memory_order, "MemoryOrder.ACQ_REL")
+    constant("atomic_fence", "memory_scope", memory_scope, "MemoryScope.DEVICE")
+    return types.void
 
 
 @registry.lower(atomic_fence, types.IntegerLiteral, types.IntegerLiteral)
@@ -352,30 +333,18 @@ def _element(what: str, dtype: Any) -> Any:
     return element
 
 
-@typing_registry.register_global(PrivateArray)
-class _PrivateArray(CallableTemplate):
-    prefer_literal = True
-
-    def generic(self) -> Callable[..., Any]:
-        def typer(shape: Any, dtype: Any, fill_zeros: Any = False) -> Any:
-            extents = _extents("PrivateArray", shape)
-            if not isinstance(fill_zeros, bool | types.BooleanLiteral):
-                raise TypingError("PrivateArray: fill_zeros must be a constant: True or False")
-            return DeviceArray(_element("PrivateArray", dtype), len(extents), "C", PRIVATE)
-
-        return typer
+@typed(PrivateArray, prefer_literal=True)
+def _private_array(shape: Any, dtype: Any, fill_zeros: Any = False) -> Any:
+    extents = _extents("PrivateArray", shape)
+    if not isinstance(fill_zeros, bool | types.BooleanLiteral):
+        raise TypingError("PrivateArray: fill_zeros must be a constant: True or False")
+    return DeviceArray(_element("PrivateArray", dtype), len(extents), "C", PRIVATE)
 
 
-@typing_registry.register_global(LocalArray)
-class _LocalArray(CallableTemplate):
-    prefer_literal = True
-
-    def generic(self) -> Callable[..., Any]:
-        def typer(shape: Any, dtype: Any) -> Any:
-            extents = _extents("LocalArray", shape)
-            return DeviceArray(_element("LocalArray", dtype), len(extents), "C", LOCAL)
-
-        return typer
+@typed(LocalArray, prefer_literal=True)
+def _local_array(shape: Any, dtype: Any) -> Any:
+    extents = _extents("LocalArray", shape)
+    return DeviceArray(_element("LocalArray", dtype), len(extents), "C", LOCAL)
 
 
 # LLVM splits a zero that is stored as one value into elements, which takes minutes for tens of

@@ -16,8 +16,8 @@ from numba.extending import overload_method
 from numba.np.arrayobj import make_array
 
 from dparray._compiler import instructions as device
-from dparray._compiler.device_code.registration import device_overload, instructions
 from dparray._compiler.language import constant
+from dparray._compiler.registration import device_overload, instructions
 from dparray._compiler.target import TARGET
 from dparray._compiler.types import AtomicRefType, DeviceArray
 from dparray.kernel_api import AddressSpace, AtomicRef, MemoryOrder, MemoryScope

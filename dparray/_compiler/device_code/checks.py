@@ -31,7 +31,7 @@ from dparray._compiler.checks import (
     is_inside,
 )
 from dparray._compiler.device_code.exceptions import SPACES, check_dimension, check_step
-from dparray._compiler.device_code.registration import device_overload, instructions
+from dparray._compiler.registration import device_overload, instructions
 from dparray._compiler.types import VectorType
 from dparray.kernel_api import vec_full, vec_load, vec_store
 

@@ -46,7 +46,7 @@ from dparray._compiler.device_code import (
     work_items,  # noqa: F401  kernels without a work-item parameter
 )
 from dparray._compiler.device_code import integers as device_integers
-from dparray._compiler.device_code.registration import device_overload, implement, instructions
+from dparray._compiler.registration import device_overload, implement, instructions
 from dparray._compiler.types import DeviceArray
 
 _registry = Registry()

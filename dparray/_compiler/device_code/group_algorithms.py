@@ -18,7 +18,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload_attribute, register_jitable
 
 from dparray._compiler import instructions as device
-from dparray._compiler.device_code.registration import device_overload, instructions
+from dparray._compiler.registration import device_overload, instructions
 from dparray._compiler.target import TARGET
 from dparray._compiler.types import LOCAL, GroupType, SubGroupType
 from dparray.kernel_api import (

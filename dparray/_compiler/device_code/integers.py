@@ -20,7 +20,7 @@ from numba.core.imputils import Registry
 from numba.core.lowering import Lower
 
 from dparray._codegen.intrinsics import integer_power
-from dparray._compiler.device_code.registration import device_overload, implement
+from dparray._compiler.registration import device_overload, implement
 from dparray._compiler.target import TypingContext
 from dparray.kernel_api import AtomicRef, vec_load, vec_store
 

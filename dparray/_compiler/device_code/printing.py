@@ -10,11 +10,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.core.imputils import Registry
-from numba.core.typing.templates import AbstractTemplate, signature
+from numba.core.typing.templates import signature
 
 from dparray._compiler import instructions as device
 from dparray._compiler.formatted_prints import print_joined
-from dparray._compiler.target import registry, typing_registry
+from dparray._compiler.registration import typed_by_arguments
+from dparray._compiler.target import registry
 from dparray._compiler.types import CONSTANT
 from dparray.kernel_api import printf
 
@@ -48,12 +49,9 @@ _TEXT_CODE = "PU3AS2Kc"
 _CODES = {"i32": "i", "i64": "l", "double": "d"}
 
 
-@typing_registry.register_global(print_joined)
-class _PrintJoined(AbstractTemplate):
-    prefer_literal = True
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(types.none, *args)
+@typed_by_arguments(print_joined, prefer_literal=True)
+def _typed_print(args: Any, kws: Any) -> Any:
+    return signature(types.none, *args)
 
 
 @_registry.lower(print, types.VarArg(types.Any))
@@ -141,26 +139,23 @@ _OF_INTEGERS = "diuxXoc"
 _OF_FLOATS = "fFeEgG"
 
 
-@typing_registry.register_global(printf)
-class _Printf(AbstractTemplate):
-    prefer_literal = True
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        if kws or not args or not isinstance(args[0], types.StringLiteral):
-            raise TypingError("printf: the format must be a string literal")
-        parts, _ = parts_of(args[0].literal_value)
-        letters = [part.letter for part in parts if part.letter]
-        if len(letters) != len(args) - 1:
-            raise TypingError(
-                f"printf: the format has {len(letters)} conversions; got {len(args) - 1} values"
-            )
-        for letter, value in zip(letters, args[1:], strict=True):
-            number = types.unliteral(value)
-            whole = isinstance(number, types.Integer | types.Boolean)
-            if not (whole if letter in _OF_INTEGERS else isinstance(number, types.Float)):
-                wanted = "an integer" if letter in _OF_INTEGERS else "a float"
-                raise TypingError(f"printf: %{letter} takes {wanted}; got {number}")
-        return signature(types.void, *args)
+@typed_by_arguments(printf, prefer_literal=True)
+def _typed_printf(args: Any, kws: Any) -> Any:
+    if kws or not args or not isinstance(args[0], types.StringLiteral):
+        raise TypingError("printf: the format must be a string literal")
+    parts, _ = parts_of(args[0].literal_value)
+    letters = [part.letter for part in parts if part.letter]
+    if len(letters) != len(args) - 1:
+        raise TypingError(
+            f"printf: the format has {len(letters)} conversions; got {len(args) - 1} values"
+        )
+    for letter, value in zip(letters, args[1:], strict=True):
+        number = types.unliteral(value)
+        whole = isinstance(number, types.Integer | types.Boolean)
+        if not (whole if letter in _OF_INTEGERS else isinstance(number, types.Float)):
+            wanted = "an integer" if letter in _OF_INTEGERS else "a float"
+            raise TypingError(f"printf: %{letter} takes {wanted}; got {number}")
+    return signature(types.void, *args)
 
 
 @registry.lower(printf, types.VarArg(types.Any))

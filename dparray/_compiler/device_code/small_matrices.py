@@ -11,7 +11,7 @@ from typing import Any
 from numba.core import types
 
 from dparray._compiler import small_matrices
-from dparray._compiler.device_code.registration import device_overload
+from dparray._compiler.registration import device_overload
 from dparray._compiler.types import VectorType
 
 

@@ -13,7 +13,7 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
-from dparray._compiler.device_code.registration import device_overload
+from dparray._compiler.registration import device_overload
 from dparray._compiler.special import PUBLIC, SpecialFunction, precision
 
 
@@ -26,20 +26,21 @@ def _implementation(meaning: SpecialFunction, *operands: Any) -> Callable[..., A
     kind = precision([as_dtype(types.unliteral(operand)) for operand in operands])
     function = meaning.of(kind)
     number = types.float32 if kind is np.float32 else types.float64
-
-    return {
+    by_arity: dict[int, Callable[..., Any]] = {
         1: lambda a: function(number(a)),
         2: lambda a, b: function(number(a), number(b)),
         3: lambda a, b, c: function(number(a), number(b), number(c)),
-    }[len(operands)]
+    }
+    return by_arity[len(operands)]
 
 
 def _typed(meaning: SpecialFunction) -> Callable[..., Any]:
-    return {
+    by_arity: dict[int, Callable[..., Any]] = {
         1: lambda a: _implementation(meaning, a),
         2: lambda a, b: _implementation(meaning, a, b),
         3: lambda a, b, c: _implementation(meaning, a, b, c),
-    }[meaning.arity]
+    }
+    return by_arity[meaning.arity]
 
 
 def register_new() -> bool:

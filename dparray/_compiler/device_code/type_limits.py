@@ -14,7 +14,7 @@ import numpy as np
 from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
-from dparray._compiler.device_code.registration import device_overload
+from dparray._compiler.registration import device_overload
 
 _FIELDS: dict[Any, str] = {
     np.finfo: "bits eps epsneg max min nmant precision resolution smallest_normal tiny",

@@ -16,17 +16,13 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.typing.npydecl import parse_dtype
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    AttributeTemplate,
-    CallableTemplate,
-    signature,
-)
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, signature
 from numba.np.arrayobj import fix_integer_index
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from dparray._compiler import instructions as device
 from dparray._compiler import mathematics
+from dparray._compiler.registration import bound_method, typed_by_arguments
 from dparray._compiler.target import registry, typing_registry
 from dparray._compiler.types import VectorType
 from dparray.kernel_api import vectors as rules
@@ -90,16 +86,14 @@ def in_registers(element: Any) -> Any:
 
 
 def elements_of(builder: Any, vector: Any) -> list[Any]:
-    """Return the elements of a vector."""
     return [builder.extract_element(vector, _INT32(at)) for at in range(vector.type.count)]
 
 
 def vector_of(builder: Any, elements: Sequence[Any]) -> Any:
-    """Return a vector type's value with the given elements."""
-    made = ir.Constant(ir.VectorType(elements[0].type, len(elements)), ir.Undefined)
+    vector = ir.Constant(ir.VectorType(elements[0].type, len(elements)), ir.Undefined)
     for at, element in enumerate(elements):
-        made = builder.insert_element(made, element, _INT32(at))
-    return made
+        vector = builder.insert_element(vector, element, _INT32(at))
+    return vector
 
 
 def spread(builder: Any, number: Any, width: int) -> Any:
@@ -137,26 +131,42 @@ def converted(context: Any, builder: Any, vector: Any, source: Any, target: Any)
     return (builder.sext if signed else builder.zext)(vector, to)
 
 
+def number_as(context: Any, builder: Any, value: Any, numba_type: Any, element: Any) -> Any:
+    """Return a number, perhaps a literal, converted to another type."""
+    number = types.unliteral(numba_type)
+    value = context.cast(builder, value, numba_type, number)
+    return context.cast(builder, value, number, element)
+
+
 def as_vector(
     context: Any, builder: Any, value: Any, numba_type: Any, element: Any, width: int
 ) -> Any:
     """Return an operand as a vector with elements of a given type."""
     if isinstance(numba_type, VectorType):
         return converted(context, builder, value, numba_type.dtype, element)
-    number = types.unliteral(numba_type)
-    value = context.cast(builder, value, numba_type, number)
-    return spread(builder, context.cast(builder, value, number, element), width)
+    return spread(builder, number_as(context, builder, value, numba_type, element), width)
+
+
+def as_vectors(
+    context: Any, builder: Any, values: Sequence[Any], numba_types: Sequence[Any], element: Any
+) -> list[Any]:
+    """Return operands, at least one of which is a vector, as vectors of one type."""
+    width = width_of(numba_types)
+    return [
+        as_vector(context, builder, value, numba_type, element, width)
+        for value, numba_type in zip(values, numba_types, strict=True)
+    ]
 
 
 def _of_each(
     context: Any, builder: Any, function: Callable[..., Any], kinds: Any, vectors: Sequence[Any]
 ) -> Any:
-    """Return a function that applies a function of numbers, with a signature, to each element."""
-    found = [
-        context.compile_internal(builder, function, kinds, elements)
-        for elements in zip(*(elements_of(builder, each) for each in vectors), strict=True)
-    ]
-    return vector_of(builder, found)
+    """Apply a function of numbers, with a signature, to each element."""
+    operands = zip(*(elements_of(builder, each) for each in vectors), strict=True)
+    return vector_of(
+        builder,
+        [context.compile_internal(builder, function, kinds, elements) for elements in operands],
+    )
 
 
 # --- operators ------------------------------------------------------------------------------------
@@ -210,8 +220,8 @@ def _binary(operation: str) -> Callable[..., Any]:
             return getattr(builder, name)(a, b)
         kind = common if is_float else _WIDE[common.signed]
         wide = [converted(context, builder, each, common, kind) for each in (a, b)]
-        found = _of_each(context, builder, _OF_NUMBERS[operation], kind(kind, kind), wide)
-        return converted(context, builder, found, kind, common)
+        result = _of_each(context, builder, _OF_NUMBERS[operation], kind(kind, kind), wide)
+        return converted(context, builder, result, kind, common)
 
     return generate
 
@@ -228,41 +238,38 @@ def _choice(sign: str) -> Callable[..., Any]:
     """Return ``min`` or ``max``: the second operand if its comparison with the first is true."""
 
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-        common, width = actual.return_type.dtype, width_of(actual.args)
-        a, b = (
-            as_vector(context, builder, value, given, common, width)
-            for value, given in zip(arguments, actual.args, strict=True)
-        )
+        common = actual.return_type.dtype
+        a, b = as_vectors(context, builder, arguments, actual.args, common)
         return builder.select(_compared(builder, sign, common, b, a), b, a)
 
     return generate
 
 
+_PAIRS = (
+    (VectorType, VectorType),
+    *((VectorType, number) for number in NUMBERS),
+    *((number, VectorType) for number in NUMBERS),
+)
+
+
 def _register_binary(function: Any, operation: str, generate: Callable[..., Any]) -> None:
-    @typing_registry.register_global(function)
-    class Template(AbstractTemplate):
-        key = function
+    @typed_by_arguments(function)
+    def signature_of(args: Any, kws: Any) -> Any:
+        if kws or not any(isinstance(each, VectorType) for each in args):
+            return None
+        if len(args) != 2:
+            raise TypingError(f"vec: {function.__name__} takes 2 operands; got {len(args)}")
+        if not all(isinstance(each, (VectorType, *NUMBERS)) for each in args):
+            raise TypingError(
+                "vec: a vector is combined with vectors and numbers; got "
+                + next(str(each) for each in args if not isinstance(each, VectorType))
+            )
+        width = width_of(args)
+        common = common_type(operation, args)
+        result = types.boolean if operation in rules.COMPARISONS else common
+        return signature(VectorType(result, width), *args)
 
-        def generic(self, args: Any, kws: Any) -> Any:
-            if kws or not any(isinstance(each, VectorType) for each in args):
-                return None
-            if len(args) != 2:
-                raise TypingError(f"vec: {function.__name__} takes 2 operands; got {len(args)}")
-            if not all(isinstance(each, (VectorType, *NUMBERS)) for each in args):
-                raise TypingError(
-                    "vec: a vector is combined with vectors and numbers; got "
-                    + next(str(each) for each in args if not isinstance(each, VectorType))
-                )
-            width = width_of(args)
-            common = common_type(operation, args)
-            result = types.boolean if operation in rules.COMPARISONS else common
-            return signature(VectorType(result, width), *args)
-
-    for operands in (
-        (VectorType, VectorType),
-        *((VectorType, number) for number in NUMBERS),
-        *((number, VectorType) for number in NUMBERS),
-    ):
+    for operands in _PAIRS:
         registry.lower(function, *operands)(generate)
 
 
@@ -295,15 +302,12 @@ _UNARY = {
 
 
 def _register_unary(operation: str, function: Any, compute: Callable[..., Any]) -> None:
-    @typing_registry.register_global(function)
-    class Template(AbstractTemplate):
-        key = function
-
-        def generic(self, args: Any, kws: Any) -> Any:
-            if kws or len(args) != 1 or not isinstance(args[0], VectorType):
-                return None
-            _checked(rules.checked_dtype, operation, dtype_of(args[0]))
-            return signature(args[0], *args)
+    @typed_by_arguments(function)
+    def signature_of(args: Any, kws: Any) -> Any:
+        if kws or len(args) != 1 or not isinstance(args[0], VectorType):
+            return None
+        _checked(rules.checked_dtype, operation, dtype_of(args[0]))
+        return signature(args[0], *args)
 
     @registry.lower(function, VectorType)
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
@@ -317,14 +321,11 @@ for _operation, (_function, _compute) in _UNARY.items():
 def _refuse(function: Any, why: str) -> None:
     """Raise an error that names the replacement of something that vectors do not support."""
 
-    @typing_registry.register_global(function)
-    class Template(AbstractTemplate):
-        key = function
-
-        def generic(self, args: Any, kws: Any) -> Any:
-            if args and isinstance(args[0], VectorType):
-                raise TypingError(why)
-            return None
+    @typed_by_arguments(function)
+    def signature_of(args: Any, kws: Any) -> Any:
+        if args and isinstance(args[0], VectorType):
+            raise TypingError(why)
+        return None
 
 
 _refuse(bool, rules.NO_TRUTH)
@@ -353,30 +354,24 @@ def _register_math(name: str, count: int) -> None:
     if function is None:
         return
 
-    @typing_registry.register_global(function)
-    class Template(AbstractTemplate):
-        key = function
-
-        def generic(self, args: Any, kws: Any) -> Any:
-            if kws or len(args) != count:
-                return None
-            if not all(isinstance(each, (VectorType, *NUMBERS)) for each in args):
-                return None
-            if not any(isinstance(each, VectorType) for each in args):
-                return None
-            if name in rules.ROUNDING:
-                _checked(rules.checked_dtype, name, dtype_of(args[0]))
-            common = common_type("truediv", (args[0], args[-1]))
-            result = types.boolean if name in rules.PREDICATES else common
-            return signature(VectorType(result, width_of(args)), *args)
+    @typed_by_arguments(function)
+    def signature_of(args: Any, kws: Any) -> Any:
+        if kws or len(args) != count:
+            return None
+        if not all(isinstance(each, (VectorType, *NUMBERS)) for each in args):
+            return None
+        if not any(isinstance(each, VectorType) for each in args):
+            return None
+        if name in rules.ROUNDING:
+            _checked(rules.checked_dtype, name, dtype_of(args[0]))
+        common = common_type("truediv", (args[0], args[-1]))
+        result = types.boolean if name in rules.PREDICATES else common
+        return signature(VectorType(result, width_of(args)), *args)
 
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
         common = common_type("truediv", (actual.args[0], actual.args[-1]))
         kinds = actual.return_type.dtype(*[common] * count)
-        vectors = [
-            as_vector(context, builder, value, given, common, width_of(actual.args))
-            for value, given in zip(arguments, actual.args, strict=True)
-        ]
+        vectors = as_vectors(context, builder, arguments, actual.args, common)
         if name in _OPENCL:
             return _of_opencl(builder, _OPENCL[name], common, vectors)
         compute = context.get_function(function, kinds)
@@ -388,15 +383,10 @@ def _register_math(name: str, count: int) -> None:
             ],
         )
 
-    for operands in ((VectorType,),) if count == 1 else _MIXED:
+    for operands in ((VectorType,),) if count == 1 else _PAIRS:
         registry.lower(function, *operands)(generate)
 
 
-_MIXED = (
-    (VectorType, VectorType),
-    *((VectorType, number) for number in NUMBERS),
-    *((number, VectorType) for number in NUMBERS),
-)
 for _name in (*rules.UNARY, *rules.ROUNDING, *rules.PREDICATES):
     _register_math(_name, 1)
 for _name in rules.BINARY:
@@ -416,15 +406,10 @@ class _Attributes(AttributeTemplate):
         if attr == "dtype":
             return types.DType(value.dtype)
         if attr == "astype":
-            return _method(value, attr, _typed_cast(value))
+            return bound_method(value, "vec", attr, _typed_cast(value))
         if attr in ("sum", "min", "max", "any", "all"):
-            return _method(value, attr, lambda: _reduced(value, attr))
+            return bound_method(value, "vec", attr, lambda: _reduced(value, attr))
         return None
-
-
-def _method(vector: Any, name: str, typer: Callable[..., Any]) -> Any:
-    members = {"key": (VectorType, name), "recvr": vector, "generic": lambda self: typer}
-    return types.BoundFunction(type(f"vec.{name}", (CallableTemplate,), members), vector)
 
 
 def _typed_cast(vector: Any) -> Callable[..., Any]:
@@ -454,11 +439,11 @@ def _lower_attribute(context: Any, builder: Any, numba_type: Any, value: Any, na
 @registry.lower((VectorType, "astype"), VectorType, types.Any)
 def _lower_cast(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
     source, target = actual.args[0].dtype, actual.return_type.dtype
-    found = converted(context, builder, arguments[0], source, target)
+    vector = converted(context, builder, arguments[0], source, target)
     if parse_dtype(actual.args[1]) != types.float16:
-        return found
+        return vector
     half = ir.VectorType(ir.HalfType(), actual.return_type.width)
-    return builder.fpext(builder.fptrunc(found, half), found.type)
+    return builder.fpext(builder.fptrunc(vector, half), vector.type)
 
 
 def _register_reduction(name: str) -> None:
@@ -489,14 +474,11 @@ for _name in ("sum", "min", "max", "any", "all"):
     _register_reduction(_name)
 
 
-@typing_registry.register_global(len)
-class _Length(AbstractTemplate):
-    key = len
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        if kws or len(args) != 1 or not isinstance(args[0], VectorType):
-            return None
-        return signature(types.intp, *args)
+@typed_by_arguments(len)
+def _length(args: Any, kws: Any) -> Any:
+    if kws or len(args) != 1 or not isinstance(args[0], VectorType):
+        return None
+    return signature(types.intp, *args)
 
 
 @registry.lower(len, VectorType)
@@ -504,17 +486,14 @@ def _lower_length(context: Any, builder: Any, actual: Any, arguments: Any) -> An
     return _INT64(actual.args[0].width)
 
 
-@typing_registry.register_global(operator.getitem)
-class _GetElement(AbstractTemplate):
-    key = operator.getitem
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        if kws or not isinstance(args[0], VectorType):
-            return None
-        vector, index = args
-        if not isinstance(index, types.Integer):
-            raise TypingError(f"vec: takes an integer as index; got {index}")
-        return signature(vector.dtype, vector, index)
+@typed_by_arguments(operator.getitem)
+def _element(args: Any, kws: Any) -> Any:
+    if kws or not isinstance(args[0], VectorType):
+        return None
+    vector, index = args
+    if not isinstance(index, types.Integer):
+        raise TypingError(f"vec: takes an integer as index; got {index}")
+    return signature(vector.dtype, vector, index)
 
 
 @typing_registry.register

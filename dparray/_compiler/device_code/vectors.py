@@ -20,8 +20,8 @@ from numba.core.errors import TypingError
 from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype
 
-from dparray._compiler.device_code.registration import device_overload, instructions
 from dparray._compiler.device_code.vector_values import converted, elements_of, spread
+from dparray._compiler.registration import device_overload, instructions
 from dparray._compiler.types import DeviceArray, VectorType
 from dparray.kernels.combine import OPERATIONS, combine_runs, identity, reduce_run, scan_run
 

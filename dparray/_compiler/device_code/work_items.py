@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dparray._compiler.device_code.registration import device_overload, implement, instructions
+from dparray._compiler.registration import device_overload, implement, instructions
 from dparray._compiler.types import NdItemType
 from dparray.kernel_api import (
     AtomicRef,
