@@ -10,34 +10,26 @@ import linecache
 from typing import Any
 
 from numba.core import ir, types
-from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.utils import OPERATORS_TO_BUILTINS
 
 from dparray._compiler.kernel import Advice
+from dparray._compiler.numba_passes import analysis
 from dparray._compiler.types import GroupType, ItemType, NdItemType
 from dparray.kernel_api import vec_store
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class FindAdvice(AnalysisPass):
-    """Collects the warnings of a kernel."""
-
-    _name = "dparray_find_advice"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        first = state.func_id.firstlineno
-        cuts = sorted(_cuts(state))
-        line, unread = _unread_dimensions(state)
-        state.metadata["advice"] = Advice(
-            tuple((line - first, text) for line, text in cuts),
-            line - first,
-            unread,
-            _first_double(state),
-        )
-        return False
+@analysis
+def find_advice(state: Any) -> None:
+    """Collect the warnings of a kernel."""
+    first = state.func_id.firstlineno
+    cuts = sorted(_cuts(state))
+    line, unread = _unread_dimensions(state)
+    state.metadata["advice"] = Advice(
+        tuple((line - first, text) for line, text in cuts),
+        line - first,
+        unread,
+        _first_double(state),
+    )
 
 
 def _first_double(state: Any) -> str:

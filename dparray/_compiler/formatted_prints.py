@@ -6,42 +6,32 @@ import operator
 from typing import Any
 
 from numba.core import ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.errors import UnsupportedError
-from numba.core.ir_utils import build_definitions
+
+from dparray._compiler.numba_passes import change
 
 
 def print_joined(*parts: Any) -> None:
     """Print the parts without spaces between them; calls of ``print`` become calls of this."""
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class PrintFormatted(FunctionPass):
-    """Replaces calls of ``print`` whose arguments are f-strings by calls with their parts."""
-
-    _name = "dparray_print_formatted"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        """Rewrite the calls of a function."""
-        assigned: dict[str, list[Any]] = {}
-        for block in state.func_ir.blocks.values():
-            for statement in block.find_insts(ir.Assign):
-                assigned.setdefault(statement.target.name, []).append(statement)
-        known = {name: each[0] for name, each in assigned.items() if len(each) == 1}
-        is_changed = False
-        for block in state.func_ir.blocks.values():
-            for call in list(block.find_exprs(op="call")):
-                if _value_of(known, call.func) is print and not call.kws:
-                    is_changed |= _rewrite(block, known, call)
-            for call in block.find_exprs(op="call"):
-                if _value_of(known, call.func) is str:
-                    raise UnsupportedError("str is not available in device code", call.loc)
-        if is_changed:
-            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        return is_changed
+@change()
+def print_formatted(state: Any) -> bool:
+    """Replace calls of ``print`` whose arguments are f-strings by calls with their parts."""
+    assigned: dict[str, list[Any]] = {}
+    for block in state.func_ir.blocks.values():
+        for statement in block.find_insts(ir.Assign):
+            assigned.setdefault(statement.target.name, []).append(statement)
+    known = {name: each[0] for name, each in assigned.items() if len(each) == 1}
+    is_changed = False
+    for block in state.func_ir.blocks.values():
+        for call in list(block.find_exprs(op="call")):
+            if _value_of(known, call.func) is print and not call.kws:
+                is_changed |= _rewrite(block, known, call)
+        for call in block.find_exprs(op="call"):
+            if _value_of(known, call.func) is str:
+                raise UnsupportedError("str is not available in device code", call.loc)
+    return is_changed
 
 
 def _value_of(known: dict[str, Any], variable: Any) -> Any:

@@ -11,27 +11,18 @@ import operator
 from typing import Any
 
 from numba.core import ir, types
-from numba.core.compiler_machinery import AnalysisPass, register_pass
 
+from dparray._compiler.numba_passes import analysis
 from dparray._compiler.types import DeviceArray, ItemType
 from dparray.kernel_api import AddressSpace
 
 _KEEP_SIGN = (operator.add, operator.iadd, operator.mul, operator.imul)
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class FindOffsets(AnalysisPass):
-    """Finds the offsets among the arguments of a kernel over a ``Range``."""
-
-    _name = "dparray_find_offsets"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        """Store the positions of the offsets in the state's metadata."""
-        state.metadata["offsets"] = _offsets(state) if _may_be_doubled(state) else ()
-        return False
+@analysis
+def find_offsets(state: Any) -> None:
+    """Find the offsets among the arguments of a kernel over a ``Range``."""
+    state.metadata["offsets"] = _offsets(state) if _may_be_doubled(state) else ()
 
 
 def _may_be_doubled(state: Any) -> bool:

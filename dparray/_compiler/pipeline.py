@@ -14,7 +14,6 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.ir_utils import (
     GuardException,
-    build_definitions,
     enforce_no_dels,
     fixup_var_define_in_scope,
     get_definition,
@@ -29,10 +28,11 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import DeadBranchPrune, FixupArgs, InlineClosureLikes
 
-from dparray._compiler.advice import FindAdvice
+from dparray._compiler.advice import find_advice
 from dparray._compiler.constants import plain
-from dparray._compiler.formatted_prints import PrintFormatted
-from dparray._compiler.offsets import FindOffsets
+from dparray._compiler.formatted_prints import print_formatted
+from dparray._compiler.numba_passes import change
+from dparray._compiler.offsets import find_offsets
 from dparray._compiler.scalar_functions import scalar_function
 from dparray._compiler.types import ConstantType
 from dparray.kernel_api import LocalArray, PrivateArray
@@ -68,8 +68,9 @@ def _may_be_inlined(statement: Any) -> bool:
         is_named = value.op == "getattr" and value.attr in _INLINED_BY_NAME
         return is_named or value.op in _INLINED
     if isinstance(value, ir.Global | ir.FreeVar):
-        given = value.value
-        return getattr(given, "__name__", value.name) in _INLINED_BY_NAME or isinstance(given, list)
+        referred = value.value
+        name = getattr(referred, "__name__", value.name)
+        return name in _INLINED_BY_NAME or isinstance(referred, list)
     return False
 
 
@@ -131,125 +132,95 @@ class _Backend(NoPythonBackend):
         return True
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _PlaceConstants(FunctionPass):
-    """Replaces the arguments of constant parameters by their values."""
-
-    _name = "dparray_place_constants"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        placed = False
-        for block in state.func_ir.blocks.values():
-            for statement in block.find_insts(ir.Assign):
-                argument = statement.value
-                if not isinstance(argument, ir.Arg):
-                    continue
-                given = state.args[argument.index]
-                if isinstance(given, ConstantType):
-                    placed = True
-                    # Numba treats tuples and types as constants if they are globals.
-                    if isinstance(given.value, tuple | type):
-                        statement.value = ir.Global(argument.name, given.value, argument.loc)
-                    else:
-                        statement.value = ir.Const(given.value, argument.loc)
-        if placed:
-            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        return placed
+@change()
+def _place_constants(state: Any) -> bool:
+    """Replace the arguments of constant parameters by their values."""
+    placed = False
+    for block in state.func_ir.blocks.values():
+        for statement in block.find_insts(ir.Assign):
+            argument = statement.value
+            constant = state.args[argument.index] if isinstance(argument, ir.Arg) else None
+            if isinstance(constant, ConstantType):
+                placed = True
+                # Numba treats tuples and types as constants if they are globals.
+                if isinstance(constant.value, tuple | type):
+                    statement.value = ir.Global(argument.name, constant.value, argument.loc)
+                else:
+                    statement.value = ir.Const(constant.value, argument.loc)
+    return placed
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _PlainConstants(FunctionPass):
-    """Replaces instances of number subclasses and members of enumerations by plain numbers, and
+@change()
+def _plain_constants(state: Any) -> bool:
+    """Replace instances of number subclasses and members of enumerations by plain numbers, and
     scalar functions of NumPy by those of the kernel language.
 
     Numba would write their printed form into the module, and does not treat members of an
     ``IntFlag`` as numbers.
     """
-
-    _name = "dparray_plain_constants"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        blocks = state.func_ir.blocks.values()
-        changed = False
-        known: dict[str, Any] = {}  # the values of variables with a single definition
-        for statement in (each for block in blocks for each in block.find_insts(ir.Assign)):
-            value = statement.value
-            if isinstance(value, ir.Global | ir.FreeVar | ir.Const):
-                number = scalar_function(value.value) or plain(value.value)
-                if statement.target.is_temp:
-                    known[statement.target.name] = value.value
-                if number is not value.value:
-                    value.value = number
-                    changed = True
-            elif isinstance(value, ir.Expr) and value.op == "getattr":
-                owner = known.get(value.value.name)
-                if not isinstance(owner, ModuleType | enum.Enum | enum.EnumMeta):
-                    continue
-                found = known[statement.target.name] = getattr(owner, value.attr, None)
-                function, number = scalar_function(found), plain(found)
-                # Members of a plain Enum are not numbers, and numbers in modules are handled by
-                # Numba.
-                if function is not None:
-                    statement.value = ir.Global(value.attr, function, value.loc)
-                    changed = True
-                    continue
-                if isinstance(owner, ModuleType):
-                    if number is found:
-                        continue
-                elif not isinstance(number, int | float | complex | np.generic):
-                    continue
-                statement.value = ir.Const(number, value.loc)
+    blocks = state.func_ir.blocks.values()
+    changed = False
+    known: dict[str, Any] = {}  # the values of variables with a single definition
+    for statement in (each for block in blocks for each in block.find_insts(ir.Assign)):
+        value = statement.value
+        if isinstance(value, ir.Global | ir.FreeVar | ir.Const):
+            number = scalar_function(value.value) or plain(value.value)
+            if statement.target.is_temp:
+                known[statement.target.name] = value.value
+            if number is not value.value:
+                value.value = number
                 changed = True
-        if changed:
-            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        return changed
+        elif isinstance(value, ir.Expr) and value.op == "getattr":
+            owner = known.get(value.value.name)
+            if not isinstance(owner, ModuleType | enum.Enum | enum.EnumMeta):
+                continue
+            member = known[statement.target.name] = getattr(owner, value.attr, None)
+            function, number = scalar_function(member), plain(member)
+            # Members of a plain Enum are not numbers, and Numba handles numbers in modules.
+            if function is not None:
+                statement.value = ir.Global(value.attr, function, value.loc)
+                changed = True
+                continue
+            if isinstance(owner, ModuleType):
+                if number is member:
+                    continue
+            elif not isinstance(number, int | float | complex | np.generic):
+                continue
+            statement.value = ir.Const(number, value.loc)
+            changed = True
+    return changed
 
 
 _SHAPED = (LocalArray, PrivateArray)
 _FOLDED = (abs, int, len, max, min)
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _FoldShapes(FunctionPass):
-    """Replaces the shapes of private and local arrays that are computed from constants."""
-
-    _name = "dparray_fold_shapes"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        func_ir, folded = state.func_ir, False
-        for block in func_ir.blocks.values():
-            for statement in list(block.find_insts(ir.Assign)):
-                call = statement.value
-                if not isinstance(call, ir.Expr) or call.op != "call":
-                    continue
-                if guard(_constant, func_ir, call.func) not in _SHAPED:
-                    continue
-                named = dict(call.kws)
-                given = named.get("shape", *call.args[:1])
-                value = guard(_constant, func_ir, given)
-                if not isinstance(value, int | tuple):
-                    continue
-                # A new variable: the old one may have other uses, and would become a literal there.
-                shape = block.scope.redefine("$dparray_shape", call.loc)
-                kind = ir.Global if isinstance(value, tuple) else ir.Const
-                constant = (shape.name, value) if isinstance(value, tuple) else (value,)
-                made = ir.Assign(kind(*constant, call.loc), shape, call.loc)
-                block.body.insert(block.body.index(statement), made)
-                call.args = [shape if each is given else each for each in call.args]
-                call.kws = [(name, shape if each is given else each) for name, each in call.kws]
-                folded = True
-        if folded:
-            func_ir._definitions = build_definitions(func_ir.blocks)
-        return folded
+@change()
+def _fold_shapes(state: Any) -> bool:
+    """Replace the shapes of private and local arrays that are computed from constants."""
+    func_ir, folded = state.func_ir, False
+    for block in func_ir.blocks.values():
+        for statement in list(block.find_insts(ir.Assign)):
+            call = statement.value
+            if not isinstance(call, ir.Expr) or call.op != "call":
+                continue
+            if guard(_constant, func_ir, call.func) not in _SHAPED:
+                continue
+            named = dict(call.kws)
+            argument = named.get("shape", *call.args[:1])
+            value = guard(_constant, func_ir, argument)
+            if not isinstance(value, int | tuple):
+                continue
+            # A new variable: the old one may have other uses, and would become a literal there.
+            shape = block.scope.redefine("$dparray_shape", call.loc)
+            kind = ir.Global if isinstance(value, tuple) else ir.Const
+            constant = (shape.name, value) if isinstance(value, tuple) else (value,)
+            assignment = ir.Assign(kind(*constant, call.loc), shape, call.loc)
+            block.body.insert(block.body.index(statement), assignment)
+            call.args = [shape if each is argument else each for each in call.args]
+            call.kws = [(name, shape if each is argument else each) for name, each in call.kws]
+            folded = True
+    return folded
 
 
 def _constant(func_ir: Any, variable: Any) -> Any:
@@ -287,32 +258,24 @@ def _constant(func_ir: Any, variable: Any) -> Any:
         raise GuardException from None
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _LeaveOutAssertions(FunctionPass):
-    """Removes assertions, as ``python -O`` does; the ``dp.config.debug`` version checks them."""
-
-    _name = "dparray_leave_out_assertions"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        blocks = state.func_ir.blocks
-        failing = {label for label, block in blocks.items() if _is_assertion(block)}
-        if not failing:
-            return False
-        for block in blocks.values():
-            end = block.body[-1]
-            if isinstance(end, ir.Branch) and end.truebr in failing:
-                block.body[-1] = ir.Jump(end.falsebr, end.loc)
-            elif isinstance(end, ir.Branch) and end.falsebr in failing:
-                block.body[-1] = ir.Jump(end.truebr, end.loc)
-        for label in compute_cfg_from_blocks(blocks).dead_nodes():
-            del blocks[label]
-        if any(_is_assertion(block) for block in blocks.values()):
-            raise errors.TypingError("an assertion always fails")
-        state.func_ir._definitions = build_definitions(blocks)
-        return True
+@change(mutates_blocks=True)
+def _leave_out_assertions(state: Any) -> bool:
+    """Remove assertions, as ``python -O`` does; the ``dp.config.debug`` version checks them."""
+    blocks = state.func_ir.blocks
+    failing = {label for label, block in blocks.items() if _is_assertion(block)}
+    if not failing:
+        return False
+    for block in blocks.values():
+        end = block.body[-1]
+        if isinstance(end, ir.Branch) and end.truebr in failing:
+            block.body[-1] = ir.Jump(end.falsebr, end.loc)
+        elif isinstance(end, ir.Branch) and end.falsebr in failing:
+            block.body[-1] = ir.Jump(end.truebr, end.loc)
+    for label in compute_cfg_from_blocks(blocks).dead_nodes():
+        del blocks[label]
+    if any(_is_assertion(block) for block in blocks.values()):
+        raise errors.TypingError("an assertion always fails")
+    return True
 
 
 def _is_assertion(block: Any) -> bool:
@@ -468,38 +431,30 @@ def _retargeted(last: Any, instead: dict[int, int]) -> Any:
     return ir.Branch(last.cond, *targets, last.loc)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _MergeConditions(FunctionPass):
-    """Redirects the end of a loop's body to the original of its copied condition."""
-
-    _name = "dparray_merge_conditions"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        blocks = state.func_ir.blocks
-        merged = _skip_empty_starts(blocks)
-        continued = _starts(blocks)
-        for start in sorted(continued):
-            condition = blocks[start].body
-            for label, block in blocks.items():
-                at = len(block.body) - len(condition)
-                if label <= start or at < 0 or not isinstance(block.terminator, ir.Branch):
-                    continue
-                likeness = _Likeness(blocks)
-                if not likeness.are_alike(condition, block.body[at:]):
-                    continue
-                # Blocks are in program order: those in between belong to the loop.
-                last = max([label, *(copied for _, copied in likeness.pairs)])
-                if any(_calls(blocks[each].body) for each in blocks if start <= each <= last):
-                    block.body[at:] = [ir.Jump(start, block.terminator.loc)]
-                    merged = True
-        if merged:
-            for label in compute_cfg_from_blocks(blocks).dead_nodes():
-                del blocks[label]
-            state.func_ir._definitions = build_definitions(blocks)
-        return merged
+@change(mutates_blocks=True)
+def _merge_conditions(state: Any) -> bool:
+    """Redirect the end of a loop's body to the original of its copied condition."""
+    blocks = state.func_ir.blocks
+    merged = _skip_empty_starts(blocks)
+    continued = _starts(blocks)
+    for start in sorted(continued):
+        condition = blocks[start].body
+        for label, block in blocks.items():
+            at = len(block.body) - len(condition)
+            if label <= start or at < 0 or not isinstance(block.terminator, ir.Branch):
+                continue
+            likeness = _Likeness(blocks)
+            if not likeness.are_alike(condition, block.body[at:]):
+                continue
+            # Blocks are in program order: those in between belong to the loop.
+            last = max([label, *(copied for _, copied in likeness.pairs)])
+            if any(_calls(blocks[each].body) for each in blocks if start <= each <= last):
+                block.body[at:] = [ir.Jump(start, block.terminator.loc)]
+                merged = True
+    if merged:
+        for label in compute_cfg_from_blocks(blocks).dead_nodes():
+            del blocks[label]
+    return merged
 
 
 class Pipeline(CompilerBase):
@@ -515,13 +470,13 @@ class Pipeline(CompilerBase):
             DefaultPassBuilder.define_typed_pipeline(self.state),
         ):
             steps.passes += [(_INSTEAD.get(step, step), what) for step, what in part.passes]
-        steps.add_pass_after(_LeaveOutAssertions, FixupArgs)
-        steps.add_pass_after(_MergeConditions, FixupArgs)
+        steps.add_pass_after(_leave_out_assertions, FixupArgs)
+        steps.add_pass_after(_merge_conditions, FixupArgs)
         # Strings in assertions and dead branches are no error.
-        steps.add_pass_after(PrintFormatted, DeadBranchPrune)
-        steps.add_pass_after(_PlaceConstants, _LeaveOutAssertions)
-        steps.add_pass_after(_PlainConstants, _PlaceConstants)
-        steps.add_pass_after(_FoldShapes, _PlainConstants)
+        steps.add_pass_after(print_formatted, DeadBranchPrune)
+        steps.add_pass_after(_place_constants, _leave_out_assertions)
+        steps.add_pass_after(_plain_constants, _place_constants)
+        steps.add_pass_after(_fold_shapes, _plain_constants)
         for find in self.finds:
             steps.add_pass(find, "analyze")
         steps.add_pass(IRLegalization, "ensure that the IR is legal")
@@ -535,4 +490,4 @@ class KernelPipeline(Pipeline):
     """The pipeline for kernels, which nothing calls, so they are not registered."""
 
     last = NoPythonBackend
-    finds: Any = (FindAdvice, FindOffsets)
+    finds: Any = (find_advice, find_offsets)

@@ -9,28 +9,22 @@ from typing import Any
 from numba.core import types
 from numba.core.compiler import Flags
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import IRLegalization
-from numba.core.typing.templates import AbstractTemplate, signature
+from numba.core.typing.templates import signature
 
 from dparray._compiler.inference import Inferred, site
+from dparray._compiler.numba_passes import analysis
 from dparray._compiler.pipeline import Pipeline
-from dparray._compiler.target import compile_with, registry, set_flags, typing_registry
+from dparray._compiler.registration import typed_by_arguments
+from dparray._compiler.target import compile_with, registry, set_flags
 
 _RECORDS = "dparray_records"
 
 
-@typing_registry.register
-class _SiteTemplate(AbstractTemplate):
-    key = site
-    prefer_literal = True
-
-    def generic(self, arguments: Any, keywords: Any) -> Any:
-        number, value = arguments
-        return signature(value, number, value)
-
-
-typing_registry.register_global(site, types.Function(_SiteTemplate))
+@typed_by_arguments(site, prefer_literal=True)
+def _typed_site(arguments: Any, keywords: Any) -> Any:
+    number, value = arguments
+    return signature(value, number, value)
 
 
 @registry.lower(site, types.Any, types.Any)
@@ -49,34 +43,26 @@ def recording(function: FunctionType, records: list[Inferred]) -> FunctionType:
     return copy
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _Record(AnalysisPass):
-    """Records the types of a function and of its call sites."""
-
-    _name = "dparray_record_types"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        found: dict[int, Any] = {}
-        for block in state.func_ir.blocks.values():
-            for call in block.find_exprs(op="call"):
-                if getattr(state.typemap[call.func.name], "typing_key", None) is not site:
-                    continue
-                number, value = state.calltypes[call].args
-                number = number.literal_value
-                if number in found:  # Python's compiler duplicates the conditions of loops
-                    value = state.typingctx.unify_pairs(found[number], value)
-                found[number] = value
-        state.func_id.func.__globals__[_RECORDS].append(
-            Inferred(
-                tuple(_kind(each, is_argument=True) for each in state.args),
-                {number: _kind(each) for number, each in found.items()},
-                _kind(state.return_type),
-            )
+@analysis
+def _record_types(state: Any) -> None:
+    """Record the types of a function and of its call sites."""
+    sites: dict[int, Any] = {}
+    for block in state.func_ir.blocks.values():
+        for call in block.find_exprs(op="call"):
+            if getattr(state.typemap[call.func.name], "typing_key", None) is not site:
+                continue
+            number, value = state.calltypes[call].args
+            number = number.literal_value
+            if number in sites:  # Python's compiler duplicates the conditions of loops
+                value = state.typingctx.unify_pairs(sites[number], value)
+            sites[number] = value
+    state.func_id.func.__globals__[_RECORDS].append(
+        Inferred(
+            tuple(_kind(each, is_argument=True) for each in state.args),
+            {number: _kind(each) for number, each in sites.items()},
+            _kind(state.return_type),
         )
-        return False
+    )
 
 
 def _kind(numba_type: Any, *, is_argument: bool = False) -> Any:
@@ -98,7 +84,7 @@ def _kind(numba_type: Any, *, is_argument: bool = False) -> Any:
 class Recording(Pipeline):
     """The pipeline for a device function, which records its types."""
 
-    finds: Any = (_Record,)
+    finds: Any = (_record_types,)
 
 
 class _Typing(Recording):
@@ -108,22 +94,15 @@ class _Typing(Recording):
         (steps,) = super().define_pipelines()
         names = [step for step, _ in steps.passes]
         steps.passes = steps.passes[: names.index(IRLegalization)]
-        steps.passes.append((_End, "finish"))
+        steps.passes.append((_end, "finish"))
         steps._finalized = False
         steps.finalize()
         return [steps]
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _End(AnalysisPass):
-    _name = "dparray_end"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        state.cr = True
-        return False
+@analysis
+def _end(state: Any) -> None:
+    state.cr = True
 
 
 @global_compiler_lock
