@@ -1,11 +1,11 @@
 """Kernels that check their indices, launched under ``dp.config.debug`` instead of the kernel.
 
-The kernel's syntax tree is copied. Every read of an element becomes :func:`checked_item`, and every
-write follows a :func:`check`; faults are stored in a record, which is an additional argument.
-Outside an array, reads return the first element and writes do nothing. The record also stores
-operations for which Python raises an exception while a device defines a result (see
-``_device_exceptions``): steps of 0, dimensions that a range does not have, arrays unpacked to a
-different number of names. Called device functions are copied too. Nothing returns early, so
+The kernel's syntax tree is copied. Every read of an element becomes ``checked_item``, and every
+write follows a ``check``; faults are stored in a record, which is an additional argument. Outside
+an array, reads return the first element and writes do nothing. The record also stores operations
+for which Python raises an exception while a device defines a result (see
+``device_code/exceptions.py``): steps of 0, dimensions that a range does not have, arrays unpacked
+to a different number of names. Called device functions are copied too. Nothing returns early, so
 barriers stay where they are.
 """
 
@@ -71,65 +71,31 @@ class CheckedKernel(NamedTuple):
     unchecked: list[str]
 
 
-# For kernels only; ``_device_bounds`` defines their device code.
+def _in_kernels(name: str) -> Callable[..., Any]:
+    """Return a function that only kernels call; ``device_code/checks.py`` has its device code."""
+
+    def check(*arguments: Any) -> Any:
+        raise NotImplementedError(f"{name} runs in kernels")
+
+    check.__name__ = name
+    return check
 
 
-def is_inside(array: Any, index: Any) -> bool:
-    """Return whether an index is inside an array."""
-    raise NotImplementedError("is_inside runs in kernels")
-
-
-def check(array: Any, index: Any, record: Any, site: int) -> bool:
-    """Return whether an index is inside an array; if not, record it."""
-    raise NotImplementedError("check runs in kernels")
-
-
-def checked_index(array: Any, index: Any, record: Any, site: int) -> Any:
-    """Return ``index``; if it is outside ``array``, record it and return the first index."""
-    raise NotImplementedError("checked_index runs in kernels")
-
-
-def checked_item(array: Any, index: Any, record: Any, site: int) -> Any:
-    """Return ``array[index]``; outside ``array``, record it and return the first element."""
-    raise NotImplementedError("checked_item runs in kernels")
-
-
-def checked_load(array: Any, index: Any, width: int, record: Any, site: int) -> Any:
-    """Run ``vec_load``; record elements outside ``array``, which are read as zeros."""
-    raise NotImplementedError("checked_load runs in kernels")
-
-
-def checked_store(array: Any, index: Any, vector: Any, record: Any, site: int) -> None:
-    """Run ``vec_store``, unless elements are outside ``array``, which is recorded."""
-    raise NotImplementedError("checked_store runs in kernels")
-
-
-def checked_step(of: Any, step: Any, record: Any, site: int) -> Any:
-    """Return ``step`` of a ``range`` or ``slice``, and record a step of 0."""
-    raise NotImplementedError("checked_step runs in kernels")
-
-
-def checked_dimension(space: Any, dimension: Any, record: Any, site: int) -> Any:
-    """Return ``dimension`` of an item or a group, or 0 if it does not exist, which is recorded."""
-    raise NotImplementedError("checked_dimension runs in kernels")
-
-
-def checked_parts(value: Any, count: Any, record: Any, site: int) -> Any:
-    """Return ``value``, which is unpacked to this many names; a different length is recorded."""
-    raise NotImplementedError("checked_parts runs in kernels")
-
-
-def checked_assertion(of: Any, holds: Any, record: Any, site: Any) -> None:
-    """Record a failed assertion."""
-    raise NotImplementedError("checked_assertion runs in kernels")
-
-
+is_inside = _in_kernels("is_inside")
+check = _in_kernels("check")
+checked_index = _in_kernels("checked_index")
+checked_item = _in_kernels("checked_item")
+checked_load = _in_kernels("checked_load")
+checked_store = _in_kernels("checked_store")
+checked_step = _in_kernels("checked_step")
+checked_dimension = _in_kernels("checked_dimension")
+checked_parts = _in_kernels("checked_parts")
+checked_assertion = _in_kernels("checked_assertion")
 _CHECKS = {
-    f"dparray_{one.__name__}": one
-    for one in (
-        *(is_inside, check, checked_index, checked_item),
-        *(checked_load, checked_store, checked_step, checked_dimension, checked_parts),
-        checked_assertion,
+    f"dparray_{each.__name__}": each
+    for each in (
+        *(is_inside, check, checked_index, checked_item, checked_load, checked_store),
+        *(checked_step, checked_dimension, checked_parts, checked_assertion),
     )
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from typing import NamedTuple
 
 #: A line that declares a function: result type, name with or without quotes, parameters.
@@ -11,6 +12,24 @@ DECLARED = re.compile(
 )
 _UNCONTRACTED = re.compile(r"(= f(?:add|sub|mul)) (?!contract )")
 _TYPE = re.compile(r"ptr(?: addrspace\(\d+\))?|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|[a-z]\w*")
+
+
+#: LLVM's atomic updates, by the ends of their names in SPIR-V.
+UPDATES = {
+    "IAdd": "add",
+    "ISub": "sub",
+    "SMin": "min",
+    "SMax": "max",
+    "UMin": "umin",
+    "UMax": "umax",
+    "And": "and",
+    "Or": "or",
+    "Xor": "xor",
+    "Exchange": "xchg",
+    "FAddEXT": "fadd",
+    "FMinEXT": "fmin",
+    "FMaxEXT": "fmax",
+}
 
 
 def contracted(text: str) -> str:
@@ -52,3 +71,9 @@ def function_of(name: str, result: str, parameters: str) -> Function:
     """
     kinds = tuple(_TYPE.findall(each)[0] for each in split(parameters))
     return Function(name, _TYPE.findall(result)[-1], kinds)
+
+
+def float_literal(number: float, code: str) -> str:
+    """Return a float's bits, by OpenCL's code; LLVM writes a float32's as a float64, too."""
+    (rounded,) = struct.unpack(code, struct.pack(code, number))
+    return "0x" + struct.pack(">d", rounded).hex().upper()

@@ -9,46 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 
 from dparray._compiler import names
-from dparray._compiler.names import (
-    GLOBAL_ID,
-    GLOBAL_SIZE,
-    GROUP_COUNT,
-    GROUP_ID,
-    LOCAL_ID,
-    LOCAL_SIZE,
-    SUB_GROUP_COUNT,
-    SUB_GROUP_ID,
-    SUB_GROUP_LOCAL_ID,
-    SUB_GROUP_MAX_SIZE,
-    SUB_GROUP_SIZE,
-    Scope,
-    mangled,
-)
-
-__all__ = [
-    "GLOBAL_ID",
-    "GLOBAL_SIZE",
-    "GROUP_COUNT",
-    "GROUP_ID",
-    "INT32",
-    "INT64",
-    "LOCAL_ID",
-    "LOCAL_SIZE",
-    "SUB_GROUP_COUNT",
-    "SUB_GROUP_ID",
-    "SUB_GROUP_LOCAL_ID",
-    "SUB_GROUP_MAX_SIZE",
-    "SUB_GROUP_SIZE",
-    "Scope",
-    "call",
-    "code_of",
-    "index",
-    "linear_index",
-    "mangled",
-    "scope",
-    "semantics",
-    "whole",
-]
+from dparray._compiler.names import mangled
 
 INT32 = ir.IntType(32)
 INT64 = ir.IntType(64)

@@ -20,6 +20,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.np.arrayobj import make_array, populate_array
 
 from dparray._compiler import instructions as device
+from dparray._compiler import names
 from dparray._compiler.registration import bound_method, typed
 from dparray._compiler.target import LOCAL_ARRAY, registry, typing_registry
 from dparray._compiler.types import (
@@ -48,53 +49,53 @@ _SPACES = (ItemType, NdItemType, GroupType, SubGroupType)
 _EXTENTS = "extents"
 # Methods with a dimension argument, and the numbers that they return.
 _NUMBERS: dict[type, dict[str, str]] = {
-    ItemType: {"get_id": device.GLOBAL_ID, "get_range": _EXTENTS},
+    ItemType: {"get_id": names.GLOBAL_ID, "get_range": _EXTENTS},
     NdItemType: {
-        "get_global_id": device.GLOBAL_ID,
-        "get_local_id": device.LOCAL_ID,
-        "get_global_range": device.GLOBAL_SIZE,
-        "get_local_range": device.LOCAL_SIZE,
+        "get_global_id": names.GLOBAL_ID,
+        "get_local_id": names.LOCAL_ID,
+        "get_global_range": names.GLOBAL_SIZE,
+        "get_local_range": names.LOCAL_SIZE,
     },
     GroupType: {
-        "get_group_id": device.GROUP_ID,
-        "get_group_range": device.GROUP_COUNT,
-        "get_local_range": device.LOCAL_SIZE,
+        "get_group_id": names.GROUP_ID,
+        "get_group_range": names.GROUP_COUNT,
+        "get_local_range": names.LOCAL_SIZE,
     },
     SubGroupType: {},
 }
 # Methods that return a number over all dimensions, with their ids and sizes.
 _LINEAR_IDS: dict[type, dict[str, tuple[str, str]]] = {
-    ItemType: {"get_linear_id": (device.GLOBAL_ID, _EXTENTS)},
+    ItemType: {"get_linear_id": (names.GLOBAL_ID, _EXTENTS)},
     NdItemType: {
-        "get_global_linear_id": (device.GLOBAL_ID, device.GLOBAL_SIZE),
-        "get_local_linear_id": (device.LOCAL_ID, device.LOCAL_SIZE),
+        "get_global_linear_id": (names.GLOBAL_ID, names.GLOBAL_SIZE),
+        "get_local_linear_id": (names.LOCAL_ID, names.LOCAL_SIZE),
     },
-    GroupType: {"get_group_linear_id": (device.GROUP_ID, device.GROUP_COUNT)},
+    GroupType: {"get_group_linear_id": (names.GROUP_ID, names.GROUP_COUNT)},
     SubGroupType: {},
 }
 _VOLUMES: dict[type, dict[str, str]] = {
     ItemType: {"get_linear_range": _EXTENTS},
     NdItemType: {
-        "get_global_linear_range": device.GLOBAL_SIZE,
-        "get_local_linear_range": device.LOCAL_SIZE,
+        "get_global_linear_range": names.GLOBAL_SIZE,
+        "get_local_linear_range": names.LOCAL_SIZE,
     },
     GroupType: {
-        "get_group_linear_range": device.GROUP_COUNT,
-        "get_local_linear_range": device.LOCAL_SIZE,
+        "get_group_linear_range": names.GROUP_COUNT,
+        "get_local_linear_range": names.LOCAL_SIZE,
     },
     SubGroupType: {},
 }
 # Methods of sub-groups, which have no dimension argument.
 _OF_SUB_GROUPS = {
-    "get_local_id": device.SUB_GROUP_LOCAL_ID,
-    "get_local_linear_id": device.SUB_GROUP_LOCAL_ID,
-    "get_local_range": device.SUB_GROUP_SIZE,
-    "get_local_linear_range": device.SUB_GROUP_SIZE,
-    "get_max_local_range": device.SUB_GROUP_MAX_SIZE,
-    "get_group_id": device.SUB_GROUP_ID,
-    "get_group_linear_id": device.SUB_GROUP_ID,
-    "get_group_range": device.SUB_GROUP_COUNT,
-    "get_group_linear_range": device.SUB_GROUP_COUNT,
+    "get_local_id": names.SUB_GROUP_LOCAL_ID,
+    "get_local_linear_id": names.SUB_GROUP_LOCAL_ID,
+    "get_local_range": names.SUB_GROUP_SIZE,
+    "get_local_linear_range": names.SUB_GROUP_SIZE,
+    "get_max_local_range": names.SUB_GROUP_MAX_SIZE,
+    "get_group_id": names.SUB_GROUP_ID,
+    "get_group_linear_id": names.SUB_GROUP_ID,
+    "get_group_range": names.SUB_GROUP_COUNT,
+    "get_group_linear_range": names.SUB_GROUP_COUNT,
 }
 
 
@@ -276,7 +277,7 @@ def _lower_barrier(context: Any, builder: Any, signature: Any, arguments: Any) -
         scope = MemoryScope(_barrier_scope(signature.args[1]))
     device.call(
         builder,
-        device.mangled("__spirv_ControlBarrier", "jjj"),
+        names.mangled("__spirv_ControlBarrier", "jjj"),
         ir.VoidType(),
         [
             device.scope(waits),
@@ -300,7 +301,7 @@ def _lower_fence(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     order, scope = (numba_type.literal_value for numba_type in signature.args)
     device.call(
         builder,
-        device.mangled("__spirv_MemoryBarrier", "jj"),
+        names.mangled("__spirv_MemoryBarrier", "jj"),
         ir.VoidType(),
         [device.scope(scope), device.semantics(order)],
         convergent=True,

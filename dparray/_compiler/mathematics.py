@@ -13,6 +13,7 @@ from numba.core import types
 from numba.core.typing.templates import ConcreteTemplate, signature
 
 from dparray._compiler import instructions as device
+from dparray._compiler import names
 from dparray._compiler.target import registry, typing_registry
 
 _FLOATS = (types.float32, types.float64)
@@ -42,7 +43,7 @@ def _lower(function: Any, name: str, result: Any, arguments: tuple[Any, ...], ki
             context.cast(builder, value, given, kind)
             for value, given in zip(values, actual.args, strict=True)
         ]
-        mangled = device.mangled(name, device.code_of(kind) * len(converted))
+        mangled = names.mangled(name, device.code_of(kind) * len(converted))
         found = device.call(builder, mangled, context.get_value_type(kind), converted, pure=True)
         return context.cast(builder, found, kind, result)
 
@@ -98,7 +99,7 @@ _register(
 def _ldexp(context: Any, builder: Any, actual: Any, values: Any) -> Any:
     kind = actual.return_type
     value = context.cast(builder, values[0], actual.args[0], kind)
-    name = device.mangled("ldexp", f"{device.code_of(kind)}i")
+    name = names.mangled("ldexp", f"{device.code_of(kind)}i")
     return device.call(builder, name, context.get_value_type(kind), (value, values[1]), pure=True)
 
 
@@ -110,7 +111,7 @@ def _isnan(context: Any, builder: Any, actual: Any, values: Any) -> Any:
 def _magnitude(context: Any, builder: Any, actual: Any, values: Any) -> tuple[Any, Any]:
     kind = actual.args[0]
     llvm_type = context.get_value_type(kind)
-    name = device.mangled("fabs", device.code_of(kind))
+    name = names.mangled("fabs", device.code_of(kind))
     size = device.call(builder, name, llvm_type, values, pure=True)
     return size, ir.Constant(llvm_type, math.inf)
 

@@ -553,7 +553,7 @@ def _leave_out(builder: Any, extents: Sequence[Any]) -> None:
     """End the work-items beyond the requested range."""
     for dimension, extent in enumerate(extents):
         builder.assume(builder.icmp_signed(">", extent, ir.IntType(64)(0)))
-        number = instructions.index(builder, instructions.GLOBAL_ID, dimension)
+        number = instructions.index(builder, names.GLOBAL_ID, dimension)
         with builder.if_then(builder.icmp_signed(">=", number, extent)):
             builder.ret_void()
 

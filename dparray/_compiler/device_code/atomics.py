@@ -16,6 +16,7 @@ from numba.extending import overload_method
 from numba.np.arrayobj import make_array
 
 from dparray._compiler import instructions as device
+from dparray._compiler import names
 from dparray._compiler.language import constant
 from dparray._compiler.registration import device_overload, instructions
 from dparray._compiler.target import TARGET
@@ -125,7 +126,7 @@ def _call(
     codes = f"PU3AS{reference.address_space}{code}" + "j" * (1 + len(orders)) + code * len(values)
     return device.call(
         builder,
-        device.mangled(f"__spirv_Atomic{name}", codes),
+        names.mangled(f"__spirv_Atomic{name}", codes),
         result,
         [
             pointer,

@@ -153,6 +153,7 @@ def _first(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @device_overload(is_inside)
 def _is_inside(array: Any, index: Any) -> Any:
+    """Return whether an index is inside an array."""
     if _is_checked(array, index):
         return lambda array, index: _inside(array, index)
     return lambda array, index: True
@@ -160,6 +161,7 @@ def _is_inside(array: Any, index: Any) -> Any:
 
 @device_overload(check)
 def _check(array: Any, index: Any, record: Any, site: Any) -> Any:
+    """Return whether an index is inside an array; if not, record it."""
     if not _is_checked(array, index):
         return lambda array, index, record, site: True
 
@@ -174,6 +176,7 @@ def _check(array: Any, index: Any, record: Any, site: Any) -> Any:
 
 @device_overload(checked_index)
 def _checked_index(array: Any, index: Any, record: Any, site: Any) -> Any:
+    """Return an index; if it is outside the array, record it and return the first index."""
     if not _is_checked(array, index):
         return lambda array, index, record, site: index
     return lambda array, index, record, site: (
@@ -183,6 +186,7 @@ def _checked_index(array: Any, index: Any, record: Any, site: Any) -> Any:
 
 @device_overload(checked_item, prefer_literal=True)
 def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
+    """Return an element; outside the array, record it and return the first element."""
     if isinstance(array, types.BaseTuple) and isinstance(index, types.IntegerLiteral):
         # The compiler checks constants, and needs the literal if the items have several types.
         position = index.literal_value
@@ -194,6 +198,7 @@ def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
 
 @device_overload(checked_load, prefer_literal=True)
 def _checked_load(array: Any, index: Any, width: Any, record: Any, site: Any) -> Any:
+    """Run ``vec_load``; record elements outside the array, which are read as zeros."""
     if not _is_run(array, index):
         return lambda array, index, width, record, site: vec_load(array, index, width)
     count = getattr(width, "literal_value", 0)
@@ -210,6 +215,7 @@ def _checked_load(array: Any, index: Any, width: Any, record: Any, site: Any) ->
 
 @device_overload(checked_store)
 def _checked_store(array: Any, index: Any, vector: Any, record: Any, site: Any) -> Any:
+    """Run ``vec_store``, unless elements are outside the array, which is recorded."""
     if not _is_run(array, index) or not isinstance(vector, VectorType):
         return lambda array, index, vector, record, site: vec_store(array, index, vector)
     count = vector.width
@@ -234,6 +240,7 @@ def _is_run(array: Any, index: Any) -> bool:
 
 @device_overload(checked_step, prefer_literal=True)
 def _checked_step(of: Any, step: Any, record: Any, site: Any) -> Any:
+    """Return the step of a ``range`` or ``slice``, and record a step of 0."""
     check_step(slice if isinstance(of, types.Function) and of.typing_key is slice else range, step)
     if not isinstance(step, types.Integer):
         return lambda of, step, record, site: step
@@ -248,6 +255,7 @@ def _checked_step(of: Any, step: Any, record: Any, site: Any) -> Any:
 
 @device_overload(checked_dimension, prefer_literal=True)
 def _checked_dimension(space: Any, dimension: Any, record: Any, site: Any) -> Any:
+    """Return a dimension of an item or a group, or 0 if it does not exist, which is recorded."""
     if not isinstance(space, SPACES) or not isinstance(dimension, types.Integer):
         return lambda space, dimension, record, site: dimension
     check_dimension(space, dimension)
@@ -264,6 +272,7 @@ def _checked_dimension(space: Any, dimension: Any, record: Any, site: Any) -> An
 
 @device_overload(checked_parts)
 def _checked_parts(value: Any, count: Any, record: Any, site: Any) -> Any:
+    """Return a value that is unpacked to this many names; record a different length."""
     if not isinstance(value, types.Array):
         return lambda value, count, record, site: value
 
@@ -277,6 +286,8 @@ def _checked_parts(value: Any, count: Any, record: Any, site: Any) -> Any:
 
 @device_overload(checked_assertion)
 def _checked_assertion(of: Any, holds: Any, record: Any, site: Any) -> Any:
+    """Record a failed assertion."""
+
     def checking(of: Any, holds: Any, record: Any, site: Any) -> Any:
         if not holds:
             _note(of, (), record, site)

@@ -18,6 +18,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload_attribute, register_jitable
 
 from dparray._compiler import instructions as device
+from dparray._compiler import names
 from dparray._compiler.registration import device_overload, instructions
 from dparray._compiler.target import TARGET
 from dparray._compiler.types import LOCAL, GroupType, SubGroupType
@@ -83,10 +84,10 @@ def _check_group(function: str, group: Any) -> None:
         )
 
 
-def _scope_of(group: Any) -> device.Scope:
+def _scope_of(group: Any) -> names.Scope:
     """Return the work-items that a group instruction involves."""
     is_part = isinstance(group, SubGroupType)
-    return device.Scope.SUB_GROUP if is_part else device.Scope.WORK_GROUP
+    return names.Scope.SUB_GROUP if is_part else names.Scope.WORK_GROUP
 
 
 def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
@@ -132,7 +133,7 @@ def _instruction(operation: str, kind: str, group_operation: int, scope: int) ->
     def apply(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = signature.args[0]
         llvm_type = context.get_value_type(number)
-        mangled = device.mangled(name, "jj" + device.code_of(number))
+        mangled = names.mangled(name, "jj" + device.code_of(number))
         operands = [_INT32(scope), _INT32(group_operation), arguments[0]]
         return device.call(builder, mangled, llvm_type, operands, convergent=True)
 
@@ -219,7 +220,7 @@ def _broadcast(context: Any, builder: Any, signature: Any, arguments: Any) -> An
     linear = arguments[2]
     identifiers: list[Any] = [None] * dimensions
     for dimension in reversed(range(dimensions)):
-        size = device.index(builder, device.LOCAL_SIZE, dimension)
+        size = device.index(builder, names.LOCAL_SIZE, dimension)
         identifiers[dimension] = linear if dimension == 0 else builder.urem(linear, size)
         linear = builder.udiv(linear, size)
     if dimensions == 1:
@@ -231,8 +232,8 @@ def _broadcast(context: Any, builder: Any, signature: Any, arguments: Any) -> An
             position = ir.Constant(_INT32, dimension)
             identifier = builder.insert_element(identifier, part, position)
     name = "__spirv_GroupBroadcast"
-    mangled = device.mangled(name, f"j{device.code_of(number)}{id_mangled}")
-    operands = [_INT32(device.Scope.WORK_GROUP), arguments[1], identifier]
+    mangled = names.mangled(name, f"j{device.code_of(number)}{id_mangled}")
+    operands = [_INT32(names.Scope.WORK_GROUP), arguments[1], identifier]
     return device.call(builder, mangled, context.get_value_type(number), operands, convergent=True)
 
 
@@ -278,7 +279,7 @@ def _get(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 def _row_major_id(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return the local id as one number, the last dimension fastest."""
     dimensions = range(signature.args[0].ndim)
-    return device.linear_index(builder, device.LOCAL_ID, device.LOCAL_SIZE, dimensions)
+    return device.linear_index(builder, names.LOCAL_ID, names.LOCAL_SIZE, dimensions)
 
 
 @cache
@@ -345,7 +346,7 @@ def _shuffle(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     items.
     """
     number = signature.args[0]
-    mangled = device.mangled("sub_group_shuffle", device.code_of(number) + "j")
+    mangled = names.mangled("sub_group_shuffle", device.code_of(number) + "j")
     operands = [arguments[0], builder.trunc(arguments[1], _INT32)]
     return device.call(builder, mangled, context.get_value_type(number), operands, convergent=True)
 

@@ -13,6 +13,7 @@ from numba.core.imputils import Registry
 from numba.core.typing.templates import signature
 
 from dparray._compiler import instructions as device
+from dparray._compiler import names
 from dparray._compiler.formatted_prints import print_joined
 from dparray._compiler.registration import typed_by_arguments
 from dparray._compiler.target import registry
@@ -93,7 +94,7 @@ def _print_with(between: str, context: Any, builder: Any, signature: Any, argume
 def _printf(builder: Any, text: str, values: Sequence[Any]) -> None:
     # One declaration for each list of types: the back end does not support pointers for "...".
     codes = "".join(_CODES.get(str(value.type), _TEXT_CODE) for value in values)
-    name = device.mangled("__spirv_ocl_printf", _TEXT_CODE + codes)
+    name = names.mangled("__spirv_ocl_printf", _TEXT_CODE + codes)
     device.call(builder, name, device.INT32, [_constant_text(builder, text), *values])
 
 

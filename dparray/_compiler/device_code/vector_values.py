@@ -21,7 +21,7 @@ from numba.np.arrayobj import fix_integer_index
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from dparray._compiler import instructions as device
-from dparray._compiler import mathematics
+from dparray._compiler import mathematics, names
 from dparray._compiler.registration import bound_method, typed_by_arguments
 from dparray._compiler.target import registry, typing_registry
 from dparray._compiler.types import VectorType
@@ -345,7 +345,7 @@ _OPENCL = {
 
 def _of_opencl(builder: Any, name: str, element: Any, vectors: Sequence[Any]) -> Any:
     code = f"Dv{vectors[0].type.count}_{device.code_of(element)}" + "S_" * (len(vectors) - 1)
-    mangled = device.mangled(name, code)
+    mangled = names.mangled(name, code)
     return device.call(builder, mangled, vectors[0].type, vectors, pure=True)
 
 

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-_UPDATES = {
-    "IAdd": "add",
-    "ISub": "sub",
-    "And": "and",
-    "Or": "or",
-    "Xor": "xor",
-    "SMax": "max",
-    "SMin": "min",
-    "UMax": "umax",
-    "UMin": "umin",
-    "FAddEXT": "fadd",
-    "FMaxEXT": "fmax",
-    "FMinEXT": "fmin",
-    "Exchange": "xchg",
-}
+from dparray._compiler.declarations import UPDATES
+
 _EXTREMES = {
     "max": "smax",
     "min": "smin",
@@ -38,11 +25,11 @@ def definition(name: str, is_local: bool, result: str, parameters: tuple[str, ..
         result, parameters: LLVM types; the address, the scope, the order, and further ones.
     """
     last, value = len(parameters) - 1, parameters[-1]
-    if name in _UPDATES:
+    if name in UPDATES:
         if is_local:
-            return _plain(_UPDATES[name], value, last)
+            return _plain(UPDATES[name], value, last)
         return (
-            f"  %r = atomicrmw {_UPDATES[name]} ptr %0, {value} %{last} acq_rel\n  ret {result} %r"
+            f"  %r = atomicrmw {UPDATES[name]} ptr %0, {value} %{last} acq_rel\n  ret {result} %r"
         )
     if name == "Load":
         align = _BYTES[result]

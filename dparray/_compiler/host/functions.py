@@ -7,10 +7,9 @@ other by these names, and the functions of LLVM and the C library.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterable
 
-from dparray._compiler.declarations import Function, function_of
+from dparray._compiler.declarations import Function, float_literal, function_of
 from dparray._compiler.host import atomics, mathematics
 
 _MANGLED = re.compile(r"_Z(\d+)(.*)")
@@ -148,7 +147,8 @@ def _of_numbers(name: str, codes: str, result: str, parameters: tuple[str, ...])
     if kind is None:
         return _of_integers(name, codes[:1] in _SIGNED, result, parameters)
     if name in _FACTORS:
-        return f"  %r = fmul {kind} %0, {_literal(_FACTORS[name], kind)}\n  ret {kind} %r"
+        factor = float_literal(_FACTORS[name], "f" if kind == "float" else "d")
+        return f"  %r = fmul {kind} %0, {factor}\n  ret {kind} %r"
     if name == "sign":
         return (
             f"  %p = fcmp ogt {kind} %0, 0.0\n  %n = fcmp olt {kind} %0, 0.0\n"
@@ -193,10 +193,3 @@ def _of_integers(
 def _call(name: str, result: str, parameters: tuple[str, ...]) -> str:
     given = ", ".join(f"{kind} %{at}" for at, kind in enumerate(parameters))
     return f"  %r = call {result} @{name}({given})\n  ret {result} %r"
-
-
-def _literal(number: float, kind: str) -> str:
-    """Return a float's bits; LLVM writes those of a float32 as a float64, too."""
-    code = "f" if kind == "float" else "d"
-    (rounded,) = struct.unpack(code, struct.pack(code, number))
-    return "0x" + struct.pack(">d", rounded).hex().upper()

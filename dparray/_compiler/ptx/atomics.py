@@ -7,27 +7,13 @@ choose at run time.
 
 from __future__ import annotations
 
+from dparray._compiler.declarations import UPDATES
 from dparray._compiler.ptx.groups import BARRIER, BITS
 
 _SCOPES = {"system": "", "device": ' syncscope("device")', "block": ' syncscope("block")'}
 _ORDERS = {0: "monotonic", 2: "acquire", 4: "release", 8: "acq_rel", 16: "seq_cst"}
 _READING = {"release": "monotonic", "acq_rel": "acquire"}
 _WRITING = {"acquire": "monotonic", "acq_rel": "release"}
-_UPDATES = {
-    "IAdd": "add",
-    "ISub": "sub",
-    "SMin": "min",
-    "SMax": "max",
-    "UMin": "umin",
-    "UMax": "umax",
-    "And": "and",
-    "Or": "or",
-    "Xor": "xor",
-    "Exchange": "xchg",
-    "FAddEXT": "fadd",
-    "FMinEXT": "fmin",
-    "FMaxEXT": "fmax",
-}
 # The scopes 0 and 1 are the system and the device, the others at most the work-group. CUDA's
 # barrier of a block orders the accesses of its threads, also those to global memory.
 _FENCES = """  switch i32 %{scope}, label %narrow [i32 0, label %system i32 1, label %device]
@@ -91,8 +77,8 @@ def _atomic(name: str, result: str, parameters: list[str]) -> str | None:
 
 def _operation(name: str, result: str, parameters: list[str], scope: str, order: str) -> str | None:
     pointer = f"{parameters[0]} %0"
-    if name in _UPDATES:
-        return f"  %r.{{at}} = atomicrmw {_UPDATES[name]} {pointer}, {result} %3{scope} {order}"
+    if name in UPDATES:
+        return f"  %r.{{at}} = atomicrmw {UPDATES[name]} {pointer}, {result} %3{scope} {order}"
     if name == "Load":
         order, size = _READING.get(order, order), BITS[result] // 8
         return f"  %r.{{at}} = load atomic {result}, {pointer}{scope} {order}, align {size}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import struct
+
+from dparray._compiler.declarations import float_literal
 
 _LIBDEVICE = (
     "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 lgamma log log10 log1p "
@@ -42,14 +43,8 @@ def _value(name: str, code: str, arguments: list[str]) -> str | None:
     if name in _LIBDEVICE.split():
         return f"call {type_} @__nv_{name}{'f' if code == 'f' else ''}({given})"
     if name in _FACTORS:
-        return f"fmul {given}, {_literal(_FACTORS[name], code)}"
+        return f"fmul {given}, {float_literal(_FACTORS[name], code)}"
     return None
-
-
-def _literal(number: float, code: str) -> str:
-    """Return a float's bits; LLVM writes those of a float32 as a float64, too."""
-    (rounded,) = struct.unpack(code, struct.pack(code, number))
-    return "0x" + struct.pack(">d", rounded).hex().upper()
 
 
 def _by_lanes(name: str, lanes: int, code: str, result: str, parameters: list[str]) -> str | None:
