@@ -26,7 +26,6 @@ import numpy as np
 from dparray import kernel_api
 from dparray._compiler.key import referred_values
 from dparray._compiler.scalar_functions import scalar_function
-from dparray.kernel_api import items
 
 _DEVICE_BUILTINS = frozenset(
     {"abs", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
@@ -130,9 +129,9 @@ def source_of(function: Callable[..., Any], *, exact: bool = False) -> Source | 
         function: the function.
         exact: return ``None`` if the file has changed since the definition.
     """
-    given: Source | None = getattr(function, GIVEN_SOURCE, None)
-    if given is not None:
-        return given._replace(tree=copy.deepcopy(given.tree))  # Callers transform the tree.
+    own: Source | None = getattr(function, GIVEN_SOURCE, None)
+    if own is not None:
+        return own._replace(tree=copy.deepcopy(own.tree))  # Callers transform the tree.
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -157,14 +156,14 @@ def source_of(function: Callable[..., Any], *, exact: bool = False) -> Source | 
 
 def _compiles_to(node: ast.FunctionDef | ast.Lambda, code: types.CodeType) -> bool:
     """Return whether a function was compiled from a definition; its file may have changed since."""
-    given = node.args
+    args = node.args
     arguments = ast.arguments(
-        given.posonlyargs,
-        given.args,
-        given.vararg,
-        given.kwonlyargs,
-        [None] * len(given.kwonlyargs),
-        given.kwarg,
+        args.posonlyargs,
+        args.args,
+        args.vararg,
+        args.kwonlyargs,
+        [None] * len(args.kwonlyargs),
+        args.kwarg,
         [],
     )
     alone: ast.stmt = (
@@ -324,12 +323,12 @@ def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
     """Return the last line of the function that the compiler names."""
     code = function.__code__
     lines = {line for _, _, line in code.co_lines() if line is not None}
-    found = None
+    blamed = None
     name = re.escape(code.co_filename.rpartition("/")[2])
     for match in re.finditer(rf'{name}"?(?:, line | \()(\d+)', text):
         if min(lines) <= int(match[1]) <= max(lines):
-            found = int(match[1])
-    return found
+            blamed = int(match[1])
+    return blamed
 
 
 # Compiler texts, and their meaning for the author of the kernel; the first match counts.
@@ -488,10 +487,7 @@ _TELLING = (
         "an operation of an AtomicRef takes one value, as fetch_add(1) does; load takes none, and "
         "compare_exchange the expected value, or an array with it, and the new value",
     ),
-    (
-        r"item\.\w+ requires a dimension: .+",
-        "{all}",
-    ),
+    (r"item\.\w+ requires a dimension: .+", "{all}"),
     (
         r"(?:setitem|getitem)\(((?:u?int|float|complex)\d+|bool), ",
         "what is indexed is one {0}, which has no elements: leave the index out, or pass an array",
@@ -598,10 +594,6 @@ def _shortened(text: str) -> str:
     return (telling or lines or ["no reason was given"])[0][:200] + _suggestion(text)
 
 
-_SPACES = {"Item": items.Item, "NdItem": items.NdItem, "Group": items.Group}
-_SPACES["SubGroup"] = items.SubGroup
-
-
 def _suggestion(text: str) -> str:
     """Return the attribute that was probably meant by an unknown one; empty if there is none."""
     missing = re.search(r"module '([\w.]+)' has no attribute '(\w+)'", text)
@@ -614,8 +606,9 @@ def _suggestion(text: str) -> str:
             return ""
     elif unknown is not None:
         name, owner = unknown.groups()
-        api = {**_SPACES, "AtomicRef": kernel_api.AtomicRef}.get(owner)
-        known = [each for each in dir(api) if not each.startswith("_")] if api else ()
+        if owner in ("Item", "NdItem", "Group", "SubGroup", "AtomicRef"):
+            api = getattr(kernel_api, owner)
+            known = [each for each in dir(api) if not each.startswith("_")]
     else:
         return ""
     # The same number in the other kind of item; the global range is the whole of a Range.

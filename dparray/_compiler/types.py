@@ -237,12 +237,6 @@ class _HalfModel(DataModel):
     def get_data_type(self) -> Any:
         return ir.HalfType()
 
-    def get_argument_type(self) -> Any:
-        return ir.FloatType()
-
-    def get_return_type(self) -> Any:
-        return ir.FloatType()
-
     def as_data(self, builder: Any, value: Any) -> Any:
         return builder.fptrunc(value, ir.HalfType())
 
@@ -252,14 +246,8 @@ class _HalfModel(DataModel):
     def as_argument(self, builder: Any, value: Any) -> Any:
         return value
 
-    def from_argument(self, builder: Any, value: Any) -> Any:
-        return value
-
-    def as_return(self, builder: Any, value: Any) -> Any:
-        return value
-
-    def from_return(self, builder: Any, value: Any) -> Any:
-        return value
+    get_argument_type = get_return_type = get_value_type
+    from_argument = as_return = from_return = as_argument
 
 
 class _SpaceModel(StructModel):
