@@ -110,39 +110,39 @@ _GROUPS: dict[str, Callable[[int], Any]] = {
 @functools.cache
 def _method(space: Any, name: str) -> Any:
     """Return the type of a method of an item or a group; ``None`` if there is no such method."""
+    typer = _typer(space, name)
+    return None if typer is None else bound_method(space, space.label, name, typer)
+
+
+def _typer(space: Any, name: str) -> Callable[..., Any] | None:
+    """Return a function that has the parameters of a method and returns the type of a call."""
     cls = type(space)
     if name in _NUMBERS[cls]:
 
-        def typer(*dimensions: Any, **named: Any) -> Any:
-            given = dimensions or tuple(named.values())
-            if len(given) != 1 or not isinstance(given[0], types.Integer):
+        def of_a_dimension(*dimensions: Any, **named: Any) -> Any:
+            arguments = dimensions or tuple(named.values())
+            if len(arguments) != 1 or not isinstance(arguments[0], types.Integer):
                 raise TypingError(f"item.{name} requires a dimension: item.{name}(0)")
             return types.int64
 
-        typer.pysig = _OF_A_DIMENSION  # type: ignore[attr-defined]
-    elif name in _LINEAR_IDS[cls] or name in _VOLUMES[cls]:
+        of_a_dimension.pysig = _OF_A_DIMENSION  # type: ignore[attr-defined]
+        return of_a_dimension
+    if name in _LINEAR_IDS[cls] or name in _VOLUMES[cls]:
+        return lambda: types.int64
+    if cls is SubGroupType and name in _OF_SUB_GROUPS:
 
-        def typer() -> Any:
-            return types.int64
-
-    elif cls is SubGroupType and name in _OF_SUB_GROUPS:
-
-        def typer(*dimensions: Any, **named: Any) -> Any:
+        def of_sub_group(*dimensions: Any, **named: Any) -> Any:
             if dimensions or named:
                 raise TypingError(
                     f"a sub-group has one dimension: item.get_sub_group().{name}() has no argument"
                 )
             return types.int64
 
-        typer.pysig = _OF_SUB_GROUP  # type: ignore[attr-defined]
-    elif cls is NdItemType and name in _GROUPS:
-
-        def typer() -> Any:
-            return _GROUPS[name](space.ndim)
-
-    else:
-        return None
-    return bound_method(space, cls.label, name, typer)
+        of_sub_group.pysig = _OF_SUB_GROUP  # type: ignore[attr-defined]
+        return of_sub_group
+    if cls is NdItemType and name in _GROUPS:
+        return lambda: _GROUPS[name](space.ndim)
+    return None
 
 
 def _register_space(cls: type) -> None:
