@@ -119,10 +119,6 @@ NO_UFUNC = np.frompyfunc(_of_one_element, 1, 1)
 _ROUNDED = "{t}r = math.copysign((abs({0}) + {whole}) - {whole}, {0})\n"
 
 
-def _rounding(text: str) -> str:
-    return _ROUNDED + "math.copysign(" + text + ", {0}) if abs({0}) < {whole} else {0}"
-
-
 # Divisors for which the processor's division would trap are replaced before it.
 _DIVISOR = "{t}n = ({1} < 0) & ({1} == {T}(-1))\n{t}d = {T}(1) if {t}n | ({1} == 0) else {1}\n"
 # The quotient without the remainder, which division can round up to an integer (1 // 0.1), as in
@@ -212,12 +208,6 @@ def _order(symbol: str) -> str:
         " & ({0.imag} == {0.imag}) & ({1.imag} == {1.imag}))"
         f" | (({{0.real}} == {{1.real}}) & ({{0.imag}} {symbol} {{1.imag}}))"
     )
-
-
-def _extreme(symbol: str) -> str:
-    """Return the first of two complex numbers in that order; NaN if either is NaN."""
-    parts = _EACH("{0.real} if {t}w else {1.real}", "{0.imag} if {t}w else {1.imag}")
-    return "{t}w = " + _IS_NAN + " | (" + _order(symbol) + ")\n" + parts
 
 
 def _mixed(symbol: str) -> tuple[str, str]:
@@ -315,6 +305,112 @@ def _imaginary_of_acosh(xp: Any, real: Any, imaginary: Any, result: Any) -> Any:
     return xp.where(xp.logical_and(real == 0, xp.isnan(imaginary)), half_pi, result)
 
 
+def _function(
+    name: str,
+    ufunc: np.ufunc,
+    summary: str,
+    cost: int = 1,
+    of_complex: Callable[..., Any] | None = None,
+    **others: Any,
+) -> Op:
+    """Return the row of a function that a kernel's Python has in ``math``.
+
+    Args:
+        name, ufunc, summary, cost: the fields; NumPy's name is an alias if it differs.
+        of_complex: replaces a library's function for complex numbers.
+        **others: further fields.
+    """
+    operands = ", ".join(f"{{{position}}}" for position in range(ufunc.nin))
+    return Op(
+        name,
+        ufunc,
+        summary,
+        aliases=(ufunc.__name__,) if ufunc.__name__ != name else (),
+        expression=f"math.{name}({operands})",
+        cost=cost,
+        library={"c": of_complex} if of_complex is not None else {},
+        **others,
+    )
+
+
+def _rounding(name: str, ufunc: np.ufunc, summary: str, text: str) -> Op:
+    """Return the row of a rounding function, with the text of the result without its sign."""
+    return Op(
+        name,
+        ufunc,
+        summary,
+        keeps_integers=True,
+        aliases=(ufunc.__name__,) if ufunc.__name__ != name else (),
+        expression=_ROUNDED + "math.copysign(" + text + ", {0}) if abs({0}) < {whole} else {0}",
+        integer="{0}",
+        boolean="{0}",
+        kinds="iufb",
+        cost=2,
+    )
+
+
+def _comparison(name: str, ufunc: np.ufunc, symbol: str, boolean: str = "") -> Op:
+    is_order = symbol not in ("==", "!=")
+    parts = f"({{0.real}} {symbol} {{1.real}})", f"({{0.imag}} {symbol} {{1.imag}})"
+    return Op(
+        name,
+        ufunc,
+        f"whether `x1 {symbol} x2`",
+        expression=f"{{0}} {symbol} {{1}}",
+        boolean=boolean,
+        kinds="iufcb",
+        mixed=_mixed(symbol),
+        complex=_order(symbol) if is_order else (" & " if symbol == "==" else " | ").join(parts),
+        comparison="order" if is_order else "equality",
+    )
+
+
+def _extreme(name: str, ufunc: np.ufunc, symbol: str, summary: str) -> Op:
+    parts = _EACH("{0.real} if {t}w else {1.real}", "{0.imag} if {t}w else {1.imag}")
+    return Op(
+        name,
+        ufunc,
+        summary,
+        expression=f"{{0}} if {{0}} {symbol} {{1}} or {{0}} != {{0}} else {{1}}",
+        kinds="iufcb",
+        complex="{t}w = " + _IS_NAN + " | (" + _order(f"{symbol}=") + ")\n" + parts,
+    )
+
+
+def _logical(name: str, ufunc: np.ufunc, symbol: str, summary: str) -> Op:
+    return Op(
+        name,
+        ufunc,
+        summary,
+        expression=f"({{0}} != 0) {symbol} ({{1}} != 0)",
+        boolean=f"{{0}} {symbol} {{1}}",
+        kinds="iufcb",
+        float_cost=6,
+        complex=f"{_IS_TRUE.format(0)} {symbol} {_IS_TRUE.format(1)}",
+        samples=("[True, False]", "True"),
+    )
+
+
+def _bitwise(name: str, ufunc: np.ufunc, symbol: str, summary: str) -> Op:
+    expression, samples = f"{{0}} {symbol} {{1}}", ("[6, 5]", "3")
+    return Op(name, ufunc, summary, expression=expression, kinds="iub", samples=samples)
+
+
+def _predicate(
+    name: str, ufunc: np.ufunc, summary: str, expression: str, complex: str, integer: str
+) -> Op:
+    return Op(
+        name,
+        ufunc,
+        summary,
+        expression=expression,
+        integer=integer,
+        boolean=integer,
+        complex=complex,
+        kinds="iufcb",
+    )
+
+
 _ROWS = (
     Op(
         "add",
@@ -390,33 +486,11 @@ _ROWS = (
         host={"i": _power_of_integers},
         library={"i": _power_of_integers, "c": _power_of_complex},
     ),
-    Op(
-        "atan2",
-        np.arctan2,
-        "the angle of the point (`x2`, `x1`) in radians",
-        aliases=("arctan2",),
-        expression="math.atan2({0}, {1})",
-        cost=12,
-    ),
-    Op(
-        "hypot",
-        np.hypot,
-        "the length `sqrt(x1**2 + x2**2)` without overflow",
-        expression="math.hypot({0}, {1})",
-        cost=8,
-    ),
-    Op(
-        "copysign",
-        np.copysign,
-        "the magnitude of `x1` with the sign of `x2`",
-        expression="math.copysign({0}, {1})",
-    ),
-    Op(
-        "nextafter",
-        np.nextafter,
-        "the next value after `x1` towards `x2`",
-        expression="math.nextafter({0}, {1})",
-        takes_half=False,
+    _function("atan2", np.arctan2, "the angle of the point (`x2`, `x1`) in radians", 12),
+    _function("hypot", np.hypot, "the length `sqrt(x1**2 + x2**2)` without overflow", 8),
+    _function("copysign", np.copysign, "the magnitude of `x1` with the sign of `x2`", 1),
+    _function(
+        "nextafter", np.nextafter, "the next value after `x1` towards `x2`", 1, takes_half=False
     ),
     Op(
         "logaddexp",
@@ -427,143 +501,20 @@ _ROWS = (
         "({0} if {t}d > 0 else {1}) + math.log1p(math.exp(-abs({t}d)))",
         cost=20,
     ),
-    Op(
-        "maximum",
-        np.maximum,
-        "the larger value, or NaN if either is NaN",
-        expression="{0} if {0} > {1} or {0} != {0} else {1}",
-        kinds="iufcb",
-        complex=_extreme(">="),
-    ),
-    Op(
-        "minimum",
-        np.minimum,
-        "the smaller value, or NaN if either is NaN",
-        expression="{0} if {0} < {1} or {0} != {0} else {1}",
-        kinds="iufcb",
-        complex=_extreme("<="),
-    ),
-    Op(
-        "equal",
-        np.equal,
-        "whether `x1 == x2`",
-        expression="{0} == {1}",
-        kinds="iufcb",
-        mixed=_mixed("=="),
-        complex="({0.real} == {1.real}) & ({0.imag} == {1.imag})",
-        comparison="equality",
-    ),
-    Op(
-        "not_equal",
-        np.not_equal,
-        "whether `x1 != x2`",
-        expression="{0} != {1}",
-        kinds="iufcb",
-        mixed=_mixed("!="),
-        complex="({0.real} != {1.real}) | ({0.imag} != {1.imag})",
-        comparison="equality",
-    ),
-    Op(
-        "less",
-        np.less,
-        "whether `x1 < x2`",
-        expression="{0} < {1}",
-        kinds="iufcb",
-        boolean="{1} & (not {0})",
-        mixed=_mixed("<"),
-        complex=_order("<"),
-        comparison="order",
-    ),
-    Op(
-        "less_equal",
-        np.less_equal,
-        "whether `x1 <= x2`",
-        expression="{0} <= {1}",
-        kinds="iufcb",
-        boolean="{1} | (not {0})",
-        mixed=_mixed("<="),
-        complex=_order("<="),
-        comparison="order",
-    ),
-    Op(
-        "greater",
-        np.greater,
-        "whether `x1 > x2`",
-        expression="{0} > {1}",
-        kinds="iufcb",
-        boolean="{0} & (not {1})",
-        mixed=_mixed(">"),
-        complex=_order(">"),
-        comparison="order",
-    ),
-    Op(
-        "greater_equal",
-        np.greater_equal,
-        "whether `x1 >= x2`",
-        expression="{0} >= {1}",
-        kinds="iufcb",
-        boolean="{0} | (not {1})",
-        mixed=_mixed(">="),
-        complex=_order(">="),
-        comparison="order",
-    ),
-    Op(
-        "logical_and",
-        np.logical_and,
-        "whether both are true (not zero)",
-        expression="({0} != 0) & ({1} != 0)",
-        boolean="{0} & {1}",
-        kinds="iufcb",
-        float_cost=6,
-        complex=_IS_TRUE.format(0) + " & " + _IS_TRUE.format(1),
-        samples=("[True, False]", "True"),
-    ),
-    Op(
-        "logical_or",
-        np.logical_or,
-        "whether at least one is true (not zero)",
-        expression="({0} != 0) | ({1} != 0)",
-        boolean="{0} | {1}",
-        kinds="iufcb",
-        float_cost=6,
-        complex=_IS_TRUE.format(0) + " | " + _IS_TRUE.format(1),
-        samples=("[True, False]", "True"),
-    ),
-    Op(
-        "logical_xor",
-        np.logical_xor,
-        "whether exactly one is true (not zero)",
-        expression="({0} != 0) ^ ({1} != 0)",
-        boolean="{0} ^ {1}",
-        kinds="iufcb",
-        float_cost=6,
-        complex=_IS_TRUE.format(0) + " ^ " + _IS_TRUE.format(1),
-        samples=("[True, False]", "True"),
-    ),
-    Op(
-        "bitwise_and",
-        np.bitwise_and,
-        "the bits set in both, `x1 & x2`",
-        expression="{0} & {1}",
-        kinds="iub",
-        samples=("[6, 5]", "3"),
-    ),
-    Op(
-        "bitwise_or",
-        np.bitwise_or,
-        "the bits set in at least one, `x1 | x2`",
-        expression="{0} | {1}",
-        kinds="iub",
-        samples=("[6, 5]", "3"),
-    ),
-    Op(
-        "bitwise_xor",
-        np.bitwise_xor,
-        "the bits set in exactly one, `x1 ^ x2`",
-        expression="{0} ^ {1}",
-        kinds="iub",
-        samples=("[6, 5]", "3"),
-    ),
+    _extreme("maximum", np.maximum, ">", "the larger value, or NaN if either is NaN"),
+    _extreme("minimum", np.minimum, "<", "the smaller value, or NaN if either is NaN"),
+    _comparison("equal", np.equal, "=="),
+    _comparison("not_equal", np.not_equal, "!="),
+    _comparison("less", np.less, "<", boolean="{1} & (not {0})"),
+    _comparison("less_equal", np.less_equal, "<=", boolean="{1} | (not {0})"),
+    _comparison("greater", np.greater, ">", boolean="{0} & (not {1})"),
+    _comparison("greater_equal", np.greater_equal, ">=", boolean="{0} | (not {1})"),
+    _logical("logical_and", np.logical_and, "&", "whether both are true (not zero)"),
+    _logical("logical_or", np.logical_or, "|", "whether at least one is true (not zero)"),
+    _logical("logical_xor", np.logical_xor, "^", "whether exactly one is true (not zero)"),
+    _bitwise("bitwise_and", np.bitwise_and, "&", "the bits set in both, `x1 & x2`"),
+    _bitwise("bitwise_or", np.bitwise_or, "|", "the bits set in at least one, `x1 | x2`"),
+    _bitwise("bitwise_xor", np.bitwise_xor, "^", "the bits set in exactly one, `x1 ^ x2`"),
     Op(
         "bitwise_left_shift",
         np.left_shift,
@@ -631,15 +582,7 @@ _ROWS = (
         kinds="iufc",
         complex=_PRODUCT.replace("{1.", "{0."),
     ),
-    Op(
-        "sqrt",
-        np.sqrt,
-        "the square root",
-        expression="math.sqrt({0})",
-        cost=4,
-        kinds="fc",
-        complex=_SQUARE_ROOT,
-    ),
+    _function("sqrt", np.sqrt, "the square root", 4, kinds="fc", complex=_SQUARE_ROOT),
     Op(
         "cbrt",
         np.cbrt,
@@ -667,15 +610,7 @@ _ROWS = (
             "c": complex_functions.reciprocal,
         },
     ),
-    Op(
-        "exp",
-        np.exp,
-        "the exponential",
-        expression="math.exp({0})",
-        cost=8,
-        kinds="fc",
-        complex=_EXPONENTIAL,
-    ),
+    _function("exp", np.exp, "the exponential", 8, kinds="fc", complex=_EXPONENTIAL),
     Op(
         "exp2",
         np.exp2,
@@ -683,218 +618,68 @@ _ROWS = (
         expression="math.pow({T}(2), {0})",
         cost=16,
     ),
-    Op(
-        "expm1",
-        np.expm1,
-        "`exp(x) - 1`, accurate near zero",
-        expression="math.expm1({0})",
-        cost=10,
-        host={"c": _expm1_of_complex},
+    _function(
+        "expm1", np.expm1, "`exp(x) - 1`, accurate near zero", 10, host={"c": _expm1_of_complex}
     ),
-    Op(
-        "log",
-        np.log,
-        "the natural logarithm",
-        expression="math.log({0})",
-        cost=8,
-        library={"c": complex_functions.logarithm(math.e)},
-    ),
-    Op(
-        "log2",
-        np.log2,
-        "the logarithm to base 2",
-        expression="math.log2({0})",
-        cost=10,
-        library={"c": complex_functions.logarithm(2)},
-    ),
-    Op(
-        "log10",
-        np.log10,
-        "the logarithm to base 10",
-        expression="math.log10({0})",
-        cost=10,
-        library={"c": complex_functions.logarithm(10)},
-    ),
-    Op(
-        "log1p",
-        np.log1p,
-        "`log(1 + x)`, accurate near zero",
-        expression="math.log1p({0})",
-        cost=10,
-    ),
-    Op(
-        "sin",
-        np.sin,
-        "the sine of an angle in radians",
-        expression="math.sin({0})",
-        cost=10,
-        library={"c": complex_functions.sin},
-    ),
-    Op(
-        "cos",
-        np.cos,
-        "the cosine of an angle in radians",
-        expression="math.cos({0})",
-        cost=10,
-        library={"c": complex_functions.cos},
-    ),
-    Op("tan", np.tan, "the tangent of an angle in radians", expression="math.tan({0})", cost=14),
-    Op(
-        "asin",
-        np.arcsin,
-        "the inverse sine, in radians",
-        aliases=("arcsin",),
-        expression="math.asin({0})",
-        cost=12,
-        library={"c": complex_functions.asin},
-    ),
-    Op(
-        "acos",
-        np.arccos,
-        "the inverse cosine, in radians",
-        aliases=("arccos",),
-        expression="math.acos({0})",
-        cost=12,
-        library={"c": complex_functions.acos},
-    ),
-    Op(
-        "atan",
-        np.arctan,
-        "the inverse tangent, in radians",
-        aliases=("arctan",),
-        expression="math.atan({0})",
-        cost=12,
-        library={"c": complex_functions.atan},
-    ),
-    Op(
-        "sinh",
-        np.sinh,
-        "the hyperbolic sine",
-        expression="math.sinh({0})",
-        cost=12,
-        library={"c": complex_functions.sinh},
-    ),
-    Op(
-        "cosh",
-        np.cosh,
-        "the hyperbolic cosine",
-        expression="math.cosh({0})",
-        cost=12,
-        library={"c": complex_functions.cosh},
-    ),
-    Op(
-        "tanh",
-        np.tanh,
-        "the hyperbolic tangent",
-        expression="math.tanh({0})",
-        cost=12,
-        imaginary=_imaginary_of_tanh,
-    ),
-    Op(
-        "asinh",
-        np.arcsinh,
-        "the inverse hyperbolic sine",
-        aliases=("arcsinh",),
-        expression="math.asinh({0})",
-        cost=14,
-        library={"c": complex_functions.asinh},
-    ),
-    Op(
+    _function("log", np.log, "the natural logarithm", 8, complex_functions.logarithm(math.e)),
+    _function("log2", np.log2, "the logarithm to base 2", 10, complex_functions.logarithm(2)),
+    _function("log10", np.log10, "the logarithm to base 10", 10, complex_functions.logarithm(10)),
+    _function("log1p", np.log1p, "`log(1 + x)`, accurate near zero", 10),
+    _function("sin", np.sin, "the sine of an angle in radians", 10, complex_functions.sin),
+    _function("cos", np.cos, "the cosine of an angle in radians", 10, complex_functions.cos),
+    _function("tan", np.tan, "the tangent of an angle in radians", 14),
+    _function("asin", np.arcsin, "the inverse sine, in radians", 12, complex_functions.asin),
+    _function("acos", np.arccos, "the inverse cosine, in radians", 12, complex_functions.acos),
+    _function("atan", np.arctan, "the inverse tangent, in radians", 12, complex_functions.atan),
+    _function("sinh", np.sinh, "the hyperbolic sine", 12, complex_functions.sinh),
+    _function("cosh", np.cosh, "the hyperbolic cosine", 12, complex_functions.cosh),
+    _function("tanh", np.tanh, "the hyperbolic tangent", 12, imaginary=_imaginary_of_tanh),
+    _function("asinh", np.arcsinh, "the inverse hyperbolic sine", 14, complex_functions.asinh),
+    _function(
         "acosh",
         np.arccosh,
         "the inverse hyperbolic cosine",
-        aliases=("arccosh",),
-        expression="math.acosh({0})",
-        cost=14,
+        14,
+        complex_functions.acosh,
         imaginary=_imaginary_of_acosh,
         samples=("[1.5, 2.0]",),
-        library={"c": complex_functions.acosh},
     ),
-    Op(
+    _function(
         "atanh",
         np.arctanh,
         "the inverse hyperbolic tangent",
-        aliases=("arctanh",),
-        expression="math.atanh({0})",
-        cost=14,
+        14,
+        complex_functions.atanh,
         samples=("[0.25, 0.5]",),
-        library={"c": complex_functions.atanh},
     ),
-    Op(
-        "floor",
-        np.floor,
-        "the value rounded down",
-        keeps_integers=True,
-        expression=_rounding("{t}r - ({T}(1) if {t}r > {0} else {T}(0))"),
-        integer="{0}",
-        boolean="{0}",
-        kinds="iufb",
-        cost=2,
+    _rounding(
+        "floor", np.floor, "the value rounded down", "{t}r - ({T}(1) if {t}r > {0} else {T}(0))"
     ),
-    Op(
-        "ceil",
-        np.ceil,
-        "the value rounded up",
-        keeps_integers=True,
-        expression=_rounding("{t}r + ({T}(1) if {t}r < {0} else {T}(0))"),
-        integer="{0}",
-        boolean="{0}",
-        kinds="iufb",
-        cost=2,
-    ),
-    Op(
+    _rounding("ceil", np.ceil, "the value rounded up", "{t}r + ({T}(1) if {t}r < {0} else {T}(0))"),
+    _rounding(
         "trunc",
         np.trunc,
         "the value rounded towards zero",
-        keeps_integers=True,
-        expression=_rounding("abs({t}r) - ({T}(1) if abs({t}r) > abs({0}) else {T}(0))"),
-        integer="{0}",
-        boolean="{0}",
-        kinds="iufb",
-        cost=2,
+        "abs({t}r) - ({T}(1) if abs({t}r) > abs({0}) else {T}(0))",
     ),
-    Op(
-        "round",
-        np.rint,
-        "the value rounded to the nearest integer, ties to even",
-        True,
-        ("rint",),
-        expression=_rounding("{t}r"),
-        integer="{0}",
-        boolean="{0}",
-        kinds="iufb",
-        cost=2,
-    ),
-    Op(
+    _rounding("round", np.rint, "the value rounded to the nearest integer, ties to even", "{t}r"),
+    _predicate(
         "isfinite",
         np.isfinite,
         "whether the value is neither infinite nor NaN",
-        expression="abs({0}) < math.inf",
-        kinds="iufcb",
-        complex="(abs({0.real}) < math.inf) & (abs({0.imag}) < math.inf)",
-        integer="{0} == {0}",
-        boolean="{0} == {0}",
+        "abs({0}) < math.inf",
+        "(abs({0.real}) < math.inf) & (abs({0.imag}) < math.inf)",
+        "{0} == {0}",
     ),
-    Op(
+    _predicate(
         "isinf",
         np.isinf,
         "whether the value is infinite",
-        expression="abs({0}) == math.inf",
-        kinds="iufcb",
-        complex="(abs({0.real}) == math.inf) | (abs({0.imag}) == math.inf)",
-        integer="{0} != {0}",
-        boolean="{0} != {0}",
+        "abs({0}) == math.inf",
+        "(abs({0.real}) == math.inf) | (abs({0.imag}) == math.inf)",
+        "{0} != {0}",
     ),
-    Op(
-        "isnan",
-        np.isnan,
-        "whether the value is NaN",
-        expression="{0} != {0}",
-        kinds="iufcb",
-        complex=_IS_NAN,
-        integer="{0} != {0}",
-        boolean="{0} != {0}",
-    ),
+    _predicate("isnan", np.isnan, "whether the value is NaN", "{0} != {0}", _IS_NAN, "{0} != {0}"),
     Op(
         "signbit",
         np.signbit,
