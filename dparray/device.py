@@ -483,7 +483,7 @@ def _check_agreement(device: Any, queue: Queue) -> None:
     queue only itself.
     """
     named = Device(device)
-    names_device_only = isinstance(device, str) or driver_of(queue).names_device_only(device)
+    names_device_only = isinstance(device, str | driver_of(queue).device_type)
     agrees = is_same_device(named.queue, queue) if names_device_only else named.queue == queue
     if not agrees:
         raise DeviceError(

@@ -242,7 +242,7 @@ class StandIn:
     launches: list[tuple[str, Queue, PackedRange]] = field(default_factory=list)
 
     name = "standin"
-    queue_type = Queue
+    queue_type, device_type, event_type = Queue, Device, Event
     NEEDS_OF_GPUS = ""
 
     def __post_init__(self) -> None:
@@ -269,9 +269,6 @@ class StandIn:
 
     def taken(self, value: Any) -> Queue | None:
         return value if isinstance(value, Queue) else getattr(value, "queue", None)
-
-    def names_device_only(self, value: object) -> bool:
-        return isinstance(value, Device)
 
     def default_queue(self, device: Device) -> Queue:
         return Queue(device)
@@ -420,9 +417,6 @@ class StandIn:
 
     def order_of(self, queue: Queue) -> Order:
         return self.orders.setdefault(queue, Order(self))
-
-    def is_event(self, value: object) -> bool:
-        return isinstance(value, Event)
 
     def is_done(self, event: Event) -> bool:
         return event.is_done

@@ -226,7 +226,7 @@ def is_queue(value: object) -> bool:
 
 def is_event(value: object) -> bool:
     """Return whether an object is an event of any driver."""
-    return any(driver.is_event(value) for driver in loaded())
+    return isinstance(value, tuple(driver.event_type for driver in loaded()))
 
 
 def is_same_device(queue: Queue, other: Queue) -> bool:

@@ -3,7 +3,8 @@
 A driver is a module with the functions of :class:`Driver`. Its queues, devices, events and memory
 are its own objects, for example ``dpctl.SyclQueue``: the layers above store, compare and hand them
 back, and look at none of their attributes. Everything that a decision above the drivers depends on
-is a field of :class:`Traits`.
+is a field of :class:`Traits`. Functions in the folder of a driver have docstrings only where they
+differ from these.
 """
 
 from __future__ import annotations
@@ -148,6 +149,8 @@ class Driver(Protocol):
 
     name: str
     queue_type: type
+    device_type: type
+    event_type: type
     #: Advice for making a GPU visible, for errors about a missing GPU.
     NEEDS_OF_GPUS: str
 
@@ -165,9 +168,6 @@ class Driver(Protocol):
 
     def taken(self, value: Any) -> Queue | None:
         """Return the queue that an object of the driver, or of one of its libraries, represents."""
-
-    def names_device_only(self, value: object) -> bool:
-        """Return whether an object that ``taken`` accepts names a device and not a queue."""
 
     def default_queue(self, device: DriverDevice) -> Queue:
         """Return the one queue that represents a device."""
@@ -305,9 +305,6 @@ class Driver(Protocol):
         methods and properties: ``before_launch()``, ``add_event_pair([], events)``,
         ``submitted_events``, ``is_done()``, ``note_long(*events)``, ``has_long_work()``.
         """
-
-    def is_event(self, value: object) -> bool:
-        """Return whether an object is an event of this driver."""
 
     def is_done(self, event: DriverEvent) -> bool:
         """Return whether the work before an event is complete; never waits."""

@@ -99,6 +99,25 @@ class Marks:
         """Add a launch that does not wait for the last one, which another thread added."""
         raise NotImplementedError
 
+    def before_launch(self) -> list[Any]:
+        """Return the events that a launch must wait for, with the last launch at the end."""
+        raise NotImplementedError
+
+    @property
+    def submitted_events(self) -> list[Any]:
+        """The events that other work must wait for."""
+        return self.before_launch()
+
+    def is_done(self) -> bool:
+        """Return whether all work is complete; never waits."""
+        count = self.count
+        if self._done_at >= count:
+            return True
+        if not all(event.is_done for event in self.before_launch()):
+            return False
+        self.note_done(count)
+        return True
+
     def note_long(self, *events: Any) -> None:
         """Record work that may take long, where a wait for it could not be interrupted."""
 

@@ -236,6 +236,8 @@ class FakeDevice:
     max_mem_alloc_size = 2**31
     global_mem_cache_size = 2**20
     parent_device = None
+    backend = type("Backend", (), {"name": "opencl"})
+    is_cpu, is_gpu = True, False
 
     def __getattr__(self, name: str) -> bool:
         if name.startswith("has_aspect_"):

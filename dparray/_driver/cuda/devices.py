@@ -15,6 +15,7 @@ from dparray._driver.cuda.context import call
 from dparray._driver.cuda.prepare import INSTALL
 from dparray._driver.cuda.queues import Queue, default_queue, queue_of_stream
 from dparray._driver.interface import Target, Traits
+from dparray._driver.reports import device_facts
 from dparray.exceptions import DeviceError
 
 #: Advice for making a GPU visible, for errors about a missing GPU.
@@ -43,7 +44,6 @@ def why_none() -> str:
 
 
 def unusable(device: Device) -> str | None:
-    """Return why no array can be allocated on a device, or ``None`` if one can."""
     found = tuple(device.compute_capability)
     if found >= _OLDEST:
         return None
@@ -71,11 +71,6 @@ def taken(value: Any) -> Queue | None:
         return queue_of_stream(value)
     queue = getattr(value, "queue", None)
     return queue if isinstance(queue, Queue) else None
-
-
-def names_device_only(value: object) -> bool:
-    """Return whether an object that :func:`taken` accepts names a device and not a queue."""
-    return isinstance(value, Device)
 
 
 @cache
@@ -116,13 +111,7 @@ def _traits(number: int) -> Traits:
 
 
 def traits(device: Device) -> Traits:
-    """Return the properties of a device, the same object each time."""
     return _traits(device.device_id)
-
-
-def device_of(queue: Queue) -> Device:
-    """Return the device that a queue belongs to."""
-    return queue.device
 
 
 def domain(queue: Queue) -> str:
@@ -170,29 +159,8 @@ def platforms() -> list[dict[str, Any]]:
 
 
 def _facts(device: Device) -> dict[str, Any]:
-    of_device, reason = traits(device), unusable(device)
-    usm_types = [usm for usm in ("device", "shared", "host") if f"usm_{usm}" in of_device.aspects]
-    return {
-        "filter_string": of_device.filter_string,
-        "name": of_device.name,
-        "vendor": of_device.vendor,
-        "type": of_device.kind,
-        "driver_version": of_device.version,
-        "usable": reason is None,
-        "reason": reason,
-        "default": False,
-        "usm_types": usm_types,
-        "dtypes": {"float16": True, "float64": True, "atomic64": True},
-        "compute_units": of_device.units,
-        "kernels": f"compiled for {of_device.target.compiler}; its compute capability is "
-        + ".".join(map(str, device.compute_capability)),
-        "sub_devices": [],
-        "max_work_group_size": of_device.group,
-        "max_work_item_sizes": list(of_device.sizes),
-        "sub_group_sizes": list(of_device.sub_groups),
-        "local_memory": of_device.local_memory,
-        "global_memory": of_device.memory,
-        "max_allocation": of_device.largest,
-        "cache": device.properties.l2_cache_size,
-        "profiling": True,
-    }
+    of_device = traits(device)
+    facts = device_facts(of_device, unusable(device), cache=device.properties.l2_cache_size)
+    capability = ".".join(map(str, device.compute_capability))
+    compiled_for = f"compiled for {of_device.target.compiler}"
+    return facts | {"kernels": f"{compiled_for}; its compute capability is {capability}"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any
 
 from dparray._driver import waiting
 from dparray._driver.cuda.context import Current, check, failure
@@ -16,16 +15,6 @@ _free: AbstractContextManager[None] = nullcontext()
 #: The seconds for which a wait polls the driver without a pause. A pause takes at least 60 us, as
 #: long as many kernels.
 _BUSY = 2e-3
-
-
-def is_event(value: object) -> bool:
-    """Return whether an object is an event of CUDA."""
-    return isinstance(value, Event)
-
-
-def is_done(event: Event) -> bool:
-    """Return whether the work before an event is complete; never waits."""
-    return event.is_done
 
 
 def wait(events: Sequence[Event], is_long: bool = False) -> None:
@@ -58,23 +47,15 @@ def barrier(queue: Queue, events: Sequence[Event] = ()) -> Event:
 
 
 def times(event: Event) -> tuple[int, int, int]:
-    """Return the submission, start and end of work on a queue with profiling, in nanoseconds."""
     wait([event])
     return event.measured()
 
 
-def keep_until(queue: Queue, objects: tuple[Any, ...], event: Event) -> None:
-    """Keep objects alive until an event is complete."""
-    queue.keep(event, objects)
-
-
 def wait_for_queue(queue: Queue) -> None:
-    """Wait for all work on a queue, including work that its order does not know."""
     wait([barrier(queue)])
 
 
 def wait_for_kept(queue: Queue) -> None:
-    """Wait until the objects that the work on a queue keeps alive are released."""
     wait([event for event, _ in tuple(queue.kept)])
     queue.release()
 

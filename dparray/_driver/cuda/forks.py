@@ -12,16 +12,13 @@ from dparray._driver.cuda.queues import Queue
 
 
 def queues_in_use() -> list[Queue]:
-    """Return the queues that may have had work."""
     return [queue for queue in tuple(queues.created) if queue.order.count > Order.count]
 
 
 def locks() -> tuple[Any, ...]:
-    """Return the locks that another thread may hold at a fork."""
     return (context.lock, marks.lock)
 
 
 def forbid(refuse: Callable[..., Any]) -> None:
-    """Make everything that would use a device call ``refuse``, which raises."""
     Order.before_launch = refuse  # type: ignore[method-assign]
     context.refuse_with(refuse)

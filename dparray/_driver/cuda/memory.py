@@ -56,11 +56,6 @@ class Memory:
 
 
 def allocate(queue: Queue, usm_type: str, nbytes: int) -> Memory:
-    """Return new memory, which is freed when the object dies.
-
-    Raises:
-        builtins.MemoryError: there is not enough.
-    """
     with Current(queue.number):
         status, pointer = _ALLOCATE[usm_type](nbytes)
     if status == _OUT_OF_MEMORY:
@@ -72,16 +67,10 @@ def allocate(queue: Queue, usm_type: str, nbytes: int) -> Memory:
 
 
 def pointer(memory: Memory) -> int:
-    """Return the address of the first byte."""
     return memory._pointer
 
 
 def part(owner: Any, pointer: int, nbytes: int, queue: Queue) -> Memory:
-    """Return bytes as an object of their own, which keeps their owner alive.
-
-    Raises:
-        ValueError: there is no allocation at the address.
-    """
     whole = getattr(owner, "memory", owner)  # the part of a block
     if not isinstance(whole, Memory):
         kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -109,7 +98,6 @@ def copy(queue: Queue, target: Any, source: Any, nbytes: int, after: Sequence[Ev
 
 
 def clear(queue: Queue, memory: Memory) -> None:
-    """Set all bytes of new memory to zero; return when it is done."""
     with Current(queue.number):
         call(driver.cuMemsetD8Async, memory._pointer, 0, memory.nbytes, queue.handle)
         event = queue.record()

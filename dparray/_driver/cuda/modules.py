@@ -138,20 +138,10 @@ def allow_local(kernel: Kernel, nbytes: int) -> bool:
     return True
 
 
-def takes_source(queue: Queue) -> bool:
-    """Return whether :func:`load` takes source: PTX, but no OpenCL C."""
-    return False
-
-
-def warm_up(queue: Queue) -> None:
-    """Do nothing: NVIDIA's driver compiles no parts of its own in advance."""
-
-
 def keeps_binaries(queue: Queue) -> bool:
     """Return whether dparray keeps machine code: the driver has its own cache on disk."""
     return False
 
 
 def has_loaded() -> bool:
-    """Return whether a module was loaded, so that a fork may hold the driver's locks."""
     return bool(kernels)

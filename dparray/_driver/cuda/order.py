@@ -40,11 +40,6 @@ class Order(Marks):
                 self.note_done(count)
         return found
 
-    @property
-    def submitted_events(self) -> list[Any]:
-        """The events that other work must wait for."""
-        return self.before_launch()
-
     def add_event_pair(self, kept: Any, events: Any) -> None:
         """Add work of other queues, of other libraries, and copies."""
         with lock:
@@ -59,18 +54,3 @@ class Order(Marks):
         known = self._others.get(event.queue)
         if known is None or known.number < event.number:
             self._others[event.queue] = event
-
-    def is_done(self) -> bool:
-        """Return whether all work is complete; never waits."""
-        count = self.count
-        if self._done_at >= count:
-            return True
-        if not all(event.is_done for event in self.before_launch()):
-            return False
-        self.note_done(count)
-        return True
-
-
-def order_of(queue: Any) -> Any:
-    """Return the order of a queue's work."""
-    return queue.order

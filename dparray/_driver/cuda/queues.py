@@ -180,7 +180,6 @@ created: WeakSet[Queue] = WeakSet()
 
 
 def default_queue(device: Device) -> Queue:
-    """Return the one queue that represents a device."""
     with lock:
         queue = _default.get(device.device_id)
         if queue is None:

@@ -105,11 +105,6 @@ def submit(
     index_space: PackedRange,
     dependencies: Sequence[Event],
 ) -> Event | None:
-    """Submit the kernel at an address after some events; ``None`` if the driver rejects it.
-
-    The kinds and addresses must be packed arguments for all parameters of the kernel, and must live
-    until the call returns.
-    """
     loaded = kernels[kernel]
     groups = groups_of(index_space, loaded.group)
     if groups is None:

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from dparray._driver.interface import Target, Traits
+from dparray._driver.reports import device_facts
 from dparray.exceptions import DeviceError
 
 NAME = "host:cpu"
@@ -77,7 +78,6 @@ def select(words: str) -> Device | None:
 
 @cache
 def traits(device: Device) -> Traits:
-    """Return the properties of the processor, or of a part."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     aspects = _ASPECTS | ({"partition"} if device.units > 1 else set())
     return Traits(
@@ -150,11 +150,6 @@ def describe(device: Device) -> str:
 
 
 def split(device: Device, partition: Any) -> Sequence[Device]:
-    """Return the parts of a partition, the same ones every time.
-
-    Raises:
-        DeviceError: the device cannot be split that way.
-    """
     counts = _counts(device, partition)
     if not counts or min(counts) < 1 or sum(counts) > device.units:
         raise DeviceError(
@@ -199,38 +194,15 @@ def path_of(device: Device) -> tuple[tuple[Any, int], ...]:
 
 def platforms() -> list[dict[str, Any]]:
     """Return the processor, for `dparray info`."""
-    found, device = traits(root()), root()
+    of_device = traits(root())
+    count = of_device.units
+    parts = [{"partition": 1, "count": count}] if count > 1 else []
     return [
         {
             "name": "host",
-            "vendor": found.vendor,
-            "version": found.version,
-            "backend": found.backend,
-            "devices": [
-                {
-                    "filter_string": NAME,
-                    "name": found.name,
-                    "vendor": found.vendor,
-                    "type": found.kind,
-                    "driver_version": found.version,
-                    "usable": True,
-                    "reason": None,
-                    "default": False,
-                    "usm_types": ["device", "shared", "host"],
-                    "dtypes": {"float16": True, "float64": True, "atomic64": True},
-                    "compute_units": device.units,
-                    "sub_devices": [{"partition": 1, "count": device.units}]
-                    if device.units > 1
-                    else [],
-                    "max_work_group_size": found.group,
-                    "max_work_item_sizes": list(found.sizes),
-                    "sub_group_sizes": list(found.sub_groups),
-                    "local_memory": found.local_memory,
-                    "global_memory": found.memory,
-                    "max_allocation": found.largest,
-                    "cache": 0,
-                    "profiling": True,
-                }
-            ],
+            "vendor": of_device.vendor,
+            "version": of_device.version,
+            "backend": of_device.backend,
+            "devices": [device_facts(of_device, sub_devices=parts)],
         }
     ]

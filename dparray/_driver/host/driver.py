@@ -8,39 +8,19 @@ from typing import Any
 
 from dparray._driver import marks
 from dparray._driver.host import queues
-from dparray._driver.host.devices import NEEDS_OF_GPUS as NEEDS_OF_GPUS
+from dparray._driver.host.devices import *
 from dparray._driver.host.devices import Device
-from dparray._driver.host.devices import describe as describe
-from dparray._driver.host.devices import devices as devices
-from dparray._driver.host.devices import path_of as path_of
-from dparray._driver.host.devices import platforms as platforms
-from dparray._driver.host.devices import root_of as root_of
-from dparray._driver.host.devices import select as select
-from dparray._driver.host.devices import split as split
-from dparray._driver.host.devices import traits as traits
-from dparray._driver.host.devices import unusable as unusable
-from dparray._driver.host.devices import why_none as why_none
-from dparray._driver.host.memory import allocate as allocate
-from dparray._driver.host.memory import clear as clear
-from dparray._driver.host.memory import copy as copy
-from dparray._driver.host.memory import part as part
-from dparray._driver.host.memory import pointer as pointer
+from dparray._driver.host.memory import *
 from dparray._driver.host.modules import load as load
-from dparray._driver.host.queues import Event, Order, Queue
-from dparray._driver.host.queues import barrier as barrier
-from dparray._driver.host.queues import default_queue as default_queue
-from dparray._driver.host.queues import forbid as forbid
-from dparray._driver.host.queues import new_queue as new_queue
-from dparray._driver.host.queues import queues_in_use as queues_in_use
-from dparray._driver.host.queues import times as times
-from dparray._driver.host.queues import wait_for as wait
-from dparray._driver.host.submission import for_launch as for_launch
-from dparray._driver.host.submission import submit as submit
-
-__all__ = ["wait"]
+from dparray._driver.host.queues import *
+from dparray._driver.host.queues import Event, Queue, default_queue, queues_in_use, wait_for
+from dparray._driver.host.submission import *
+from dparray._driver.own_queues import *
+from dparray._driver.own_queues import order_of
 
 name = "host"
-queue_type = Queue
+queue_type, device_type, event_type = Queue, Device, Event
+wait = wait_for
 
 
 def taken(value: Any) -> Queue | None:
@@ -51,43 +31,14 @@ def taken(value: Any) -> Queue | None:
     return queue if isinstance(queue, Queue) else None
 
 
-def names_device_only(value: object) -> bool:
-    """Return whether an object that :func:`taken` accepts names a device and not a queue."""
-    return isinstance(value, Device)
-
-
 def is_in_order(queue: Queue) -> bool:
     """Return whether a queue was created as one that runs its work one after another."""
     return queue.is_in_order
 
 
-def has_profiling(queue: Queue) -> bool:
-    """Return whether a queue collects the times of its work."""
-    return queue.has_profiling
-
-
-def copies_by_host(queue: Queue) -> bool:
-    """Return false: queues copy."""
-    return False
-
-
-def device_of(queue: Queue) -> Device:
-    """Return the device that a queue belongs to."""
-    return queue.device
-
-
 def domain(queue: Queue) -> str:
     """Return the name of the driver: all queues wait for each other."""
     return name
-
-
-def takes_source(queue: Queue) -> bool:
-    """Return false: the driver compiles no OpenCL C."""
-    return False
-
-
-def warm_up(queue: Queue) -> None:
-    """Do nothing: LLVM is loaded in a few milliseconds."""
 
 
 def keeps_binaries(queue: Queue) -> bool:
@@ -110,35 +61,14 @@ def for_c() -> tuple[Any, ...]:
     return name, order_of, (0,) * 4, vars(queues)
 
 
-def order_of(queue: Queue) -> Order:
-    """Return the order of a queue's work."""
-    return queue.order
-
-
-def is_event(value: object) -> bool:
-    """Return whether an object is an event of this driver."""
-    return isinstance(value, Event)
-
-
-def is_done(event: Event) -> bool:
-    """Return whether the work before an event is complete; never waits."""
-    return event.is_done
-
-
 def wait_for_queue(queue: Queue) -> None:
     """Wait for all work on a queue."""
     queue.wait(queue.submitted)
 
 
 def wait_for_kept(queue: Queue) -> None:
-    """Wait until the objects that the work on a queue keeps alive are released."""
     queue.wait(queue.submitted)
     queue.release()
-
-
-def keep_until(queue: Queue, objects: tuple[Any, ...], event: Event) -> None:
-    """Keep objects alive until an event is complete."""
-    queue.keep(objects, event)
 
 
 def foreign_calls(queue: Queue) -> AbstractContextManager[None]:
@@ -147,5 +77,4 @@ def foreign_calls(queue: Queue) -> AbstractContextManager[None]:
 
 
 def locks() -> Sequence[Any]:
-    """Return the locks that another thread may hold at a fork."""
     return (marks.lock, *(queue.lock for queue in queues_in_use()))

@@ -33,11 +33,6 @@ class Memory:
 
 
 def allocate(queue: Queue, usm_type: str, nbytes: int) -> Memory:
-    """Return new memory, aligned to a page.
-
-    Raises:
-        builtins.MemoryError: there is not enough.
-    """
     is_huge = nbytes >= 2 * _HUGE_PAGE
     if nbytes > traits(root()).memory:
         raise MemoryError(f"{nbytes} bytes are more than this machine has")
@@ -56,16 +51,10 @@ def allocate(queue: Queue, usm_type: str, nbytes: int) -> Memory:
 
 
 def pointer(memory: Memory) -> int:
-    """Return the address of the first byte."""
     return memory._pointer
 
 
 def part(owner: Any, pointer: int, nbytes: int, queue: Queue) -> Memory:
-    """Return bytes as an object of their own, which keeps their owner alive.
-
-    Raises:
-        ValueError: there is no allocation at the address.
-    """
     whole = owner
     while not isinstance(whole, Memory):
         whole = whole.memory
@@ -82,7 +71,6 @@ def _address(value: Any) -> int:
 
 
 def copy(queue: Queue, target: Any, source: Any, nbytes: int, after: Sequence[Event]) -> Event:
-    """Copy bytes after some events. Both ends are memory, or contiguous NumPy arrays."""
     to, of = _address(target), _address(source)
 
     def work(ends: Any = (target, source)) -> None:  # Both live until then.
@@ -92,5 +80,4 @@ def copy(queue: Queue, target: Any, source: Any, nbytes: int, after: Sequence[Ev
 
 
 def clear(queue: Queue, memory: Memory) -> None:
-    """Set all bytes of new memory to zero; return when it is done."""
     ctypes.memset(memory._pointer, 0, memory.nbytes)

@@ -156,7 +156,7 @@ class Queue:
         while not lock.acquire(timeout=_CHECK_PERIOD) and self.done < number:
             pass
 
-    def keep(self, objects: tuple[Any, ...], event: Event) -> None:
+    def keep(self, event: Event, objects: tuple[Any, ...]) -> None:
         """Keep objects alive until an event is complete."""
         if not event.is_done:
             with self.lock:
@@ -179,11 +179,6 @@ class Order(Marks):
         self._queue = queue
         self._events: list[Event] = []
 
-    @property
-    def submitted_events(self) -> list[Event]:
-        """The events that other work must wait for."""
-        return self.before_launch()
-
     def before_launch(self) -> list[Event]:
         """Return the events that a launch must wait for, with the last launch at the end."""
         if self._events:
@@ -198,19 +193,9 @@ class Order(Marks):
         self._events = [*self._events, *([events] if isinstance(events, Event) else events)]
         self._others_at = self.count = self.count + 1
 
-    def is_done(self) -> bool:
-        """Return whether all work is complete; never waits."""
-        count = self.count
-        if not self.is_known_done():
-            if not all(each.is_done for each in self.before_launch()):
-                return False
-            self.note_done(count)
-        return True
-
 
 @cache
 def default_queue(device: Device) -> Queue:
-    """Return the one queue that represents a device."""
     return Queue(device)
 
 
@@ -231,12 +216,10 @@ def _nothing() -> None:
 
 
 def barrier(queue: Queue, events: Sequence[Event] = ()) -> Event:
-    """Return a new event after some events, or after all work on a queue."""
     return queue.submit(_nothing, events, is_short=True)
 
 
 def times(event: Event) -> tuple[int, int, int]:
-    """Return the submission, start and end of work on a queue with profiling, in nanoseconds."""
     wait_for([event])
     return event.submitted, event.started, event.ended
 

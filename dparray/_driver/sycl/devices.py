@@ -52,7 +52,6 @@ def _target(device: dpctl.SyclDevice) -> Target:
 
 @lru_cache(maxsize=256)
 def traits(device: dpctl.SyclDevice) -> Traits:
-    """Return the properties of a device."""
     return Traits(
         driver="sycl",
         kind=device.device_type.name,
@@ -175,7 +174,6 @@ NEEDS_OF_GPUS = (
 
 
 def device_of(queue: dpctl.SyclQueue) -> dpctl.SyclDevice:
-    """Return the device that a queue belongs to."""
     return queue.sycl_device
 
 
@@ -194,11 +192,6 @@ def copies_by_host(queue: dpctl.SyclQueue) -> bool:
     return bool(queue.sycl_device.is_cpu) and len(queue.sycl_context.get_devices()) > 1
 
 
-def is_queue(value: object) -> bool:
-    """Return whether an object is a queue of SYCL's."""
-    return isinstance(value, dpctl.SyclQueue)
-
-
 def taken(value: Any) -> dpctl.SyclQueue | None:
     """Return the queue that an object represents: a queue, a device, a device of dpctl or dpnp."""
     if isinstance(value, dpctl.SyclQueue):
@@ -207,11 +200,6 @@ def taken(value: Any) -> dpctl.SyclQueue | None:
         return default_queue(value)
     queue = getattr(value, "sycl_queue", getattr(value, "queue", None))
     return queue if isinstance(queue, dpctl.SyclQueue) else None
-
-
-def names_device_only(value: object) -> bool:
-    """Return whether an object that :func:`taken` accepts names a device and not a queue."""
-    return isinstance(value, dpctl.SyclDevice)
 
 
 def default_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
@@ -232,11 +220,6 @@ def default_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
 def new_queue(
     like: dpctl.SyclQueue, in_order: bool = False, profiling: bool = False
 ) -> dpctl.SyclQueue:
-    """Return a new queue on the device and in the context of another.
-
-    Raises:
-        DeviceError: the device has no queues with these properties.
-    """
     wanted = {"in_order": in_order, "enable_profiling": profiling}
     properties = [name for name, is_wanted in wanted.items() if is_wanted]
     try:
@@ -249,12 +232,10 @@ def new_queue(
 
 
 def is_in_order(queue: dpctl.SyclQueue) -> bool:
-    """Return whether a queue runs its work one after another without events."""
     return bool(queue.is_in_order)
 
 
 def has_profiling(queue: dpctl.SyclQueue) -> bool:
-    """Return whether a queue collects the times of its work."""
     return bool(queue.has_enable_profiling)
 
 
@@ -273,7 +254,6 @@ def _first_of_equals(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
 
 
 def root_of(device: dpctl.SyclDevice) -> dpctl.SyclDevice:
-    """Return the device that a sub-device is a part of; a root device itself."""
     while device.parent_device is not None:
         device = device.parent_device
     return device
@@ -296,11 +276,6 @@ def describe(device: dpctl.SyclDevice) -> str:
 
 
 def split(device: dpctl.SyclDevice, partition: Any) -> Sequence[dpctl.SyclDevice]:
-    """Return the sub-devices of a partition, the same ones every time.
-
-    Raises:
-        DeviceError: the device cannot be split that way.
-    """
     if type(partition) is int and partition == device.max_compute_units == 1:
         return (device,)
     try:
@@ -343,9 +318,6 @@ def _parts(
 
 
 def path_of(device: dpctl.SyclDevice) -> tuple[tuple[Any, int], ...] | None:
-    """Return the partitions that lead from the root to a sub-device, each with the index of the
-    part; ``None`` if :func:`split` did not create it.
-    """
     path: list[tuple[Any, int]] = []
     while device.parent_device is not None:
         for (parent, partition), parts in list(_sub_devices.items()):

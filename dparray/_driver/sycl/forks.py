@@ -12,12 +12,10 @@ from dparray._driver.sycl.order import Order, forget_at_exit, used_queues
 
 
 def locks() -> tuple[Any, ...]:
-    """Return the locks that another thread may hold at a fork."""
     return (in_order.lock, marks.lock)
 
 
 def forbid(refuse: Callable[..., Any]) -> None:
-    """Make everything that would use a device call ``refuse``, which raises."""
     Order.before_launch = refuse  # type: ignore[method-assign]
     in_order.refuse_with(refuse)
     forget_at_exit()
@@ -25,5 +23,4 @@ def forbid(refuse: Callable[..., Any]) -> None:
 
 
 def queues_in_use() -> list[Any]:
-    """Return the queues that may have had work."""
     return used_queues()

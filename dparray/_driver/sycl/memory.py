@@ -38,7 +38,6 @@ def allocate(queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> Any:
 
 
 def pointer(memory: Any) -> int:
-    """Return the address of the first byte."""
     return int(memory._pointer)
 
 
@@ -60,11 +59,6 @@ class _Part:
 
 
 def part(owner: Any, pointer: int, nbytes: int, queue: dpctl.SyclQueue) -> Any:
-    """Return bytes of memory as a separate object, which keeps their owner alive.
-
-    Raises:
-        ValueError: there is no allocation of the queue's context at the address.
-    """
     return dpctl.memory.as_usm_memory(_Part(owner, pointer, nbytes, queue))
 
 
@@ -77,16 +71,13 @@ def copy(
 
 
 def clear(queue: dpctl.SyclQueue, memory: Any) -> None:
-    """Set all bytes of new memory to zero; return when it is done."""
     with foreign_calls(queue):
         memory.memset()
 
 
 def wait_for_queue(queue: dpctl.SyclQueue) -> None:
-    """Wait for all work on a queue, including work that its order does not know."""
     interruptible(queue.wait)
 
 
 def wait_for_kept(queue: dpctl.SyclQueue) -> None:
-    """Wait until all objects that the work on a queue keeps alive are released."""
     wait_for_host_tasks(queue)

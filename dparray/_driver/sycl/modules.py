@@ -222,7 +222,6 @@ def refusal(status: int, log: str) -> str:
 
 
 def warm_up(queue: Queue) -> None:
-    """Let the driver start its compiler in advance, without waiting."""
     note_use()
     driver = _driver_of(queue)
     if driver is not None and not _has_built():

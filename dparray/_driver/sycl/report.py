@@ -6,7 +6,8 @@ from typing import Any
 
 import dpctl
 
-from dparray._driver.sycl.devices import devices, missing_usm
+from dparray._driver.reports import device_facts
+from dparray._driver.sycl.devices import devices, missing_usm, traits
 
 _AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
 
@@ -45,37 +46,13 @@ def describe(device: Any, default: Any = None) -> dict[str, Any]:
         device: the device.
         default: the default device.
     """
-    reason = missing_usm(device)
-    return {
-        "filter_string": device.filter_string,
-        "name": device.name,
-        "vendor": device.vendor,
-        "type": device.device_type.name,
-        "driver_version": device.driver_version,
-        "usable": reason is None,
-        "reason": reason,
-        "default": device == default,
-        "usm_types": [
-            usm
-            for usm in ("device", "shared", "host")
-            if getattr(device, f"has_aspect_usm_{usm}_allocations")
-        ],
-        "dtypes": {
-            "float16": device.has_aspect_fp16,
-            "float64": device.has_aspect_fp64,
-            "atomic64": device.has_aspect_atomic64,
-        },
-        "compute_units": device.max_compute_units,
-        "sub_devices": _partitions(device),
-        "max_work_group_size": device.max_work_group_size,
-        "max_work_item_sizes": list(device.max_work_item_sizes3d),
-        "sub_group_sizes": list(device.sub_group_sizes),
-        "local_memory": device.local_mem_size,
-        "global_memory": device.global_mem_size,
-        "max_allocation": device.max_mem_alloc_size,
-        "cache": device.global_mem_cache_size,
-        "profiling": device.has_aspect_queue_profiling,
-    }
+    return device_facts(
+        traits(device),
+        missing_usm(device),
+        _partitions(device),
+        device.global_mem_cache_size,
+        is_default=device == default,
+    )
 
 
 def _partitions(device: Any) -> list[dict[str, Any]]:

@@ -73,11 +73,6 @@ def submit(
     index_space: PackedRange,
     dependencies: Sequence[dpctl.SyclEvent],
 ) -> dpctl.SyclEvent | None:
-    """Submit the kernel at an address after some events; ``None`` if the driver rejects it.
-
-    The kinds and addresses must be packed arguments for all parameters of the kernel, and must live
-    until the call returns.
-    """
     dimensions, extents, local = index_space
     count = len(dependencies)
     if count == 1:  # usually the previous launch
