@@ -131,8 +131,7 @@ def _obtain_after_calls(launch: KernelLaunch, queue: Any) -> Any:
     if entry.calls == 1 and limits.is_worth_loading(launch.size):
         return _now(launch, False, queue)
     if limits.is_worth_asking_after(entry.calls) and entry.is_asked_for != "compiler":
-        entry.is_asked_for = "compiler"
-        background.ask(partial(make_ready, launch, queue, True, _hooks.caller()))
+        _ask_for(launch, queue, "compiler")
     return None
 
 
@@ -153,14 +152,20 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
         and launch.size >= limits.COMPILE_ELEMENTS
         and limits.is_clearly_slower(launch)
     ):
-        entry.is_asked_for = "compiler"
-        background.ask(partial(make_ready, launch, queue, True, _hooks.caller()))
+        _ask_for(launch, queue, "compiler")
     elif is_first and limits.is_worth_asking(gain):
         return _now(launch, False, queue)  # Loading takes less than the host loses.
     elif is_first and gain > 0 and limits.is_worth_loading(launch.size):
-        entry.is_asked_for = "disk"
-        background.ask(partial(make_ready, launch, queue, False, _hooks.caller()))
+        _ask_for(launch, queue, "disk")
     return None
+
+
+def _ask_for(launch: KernelLaunch, queue: Any, provider: str) -> None:
+    """Let the background thread load a kernel from ``"disk"``, or have the ``"compiler"`` make it
+    if it is not there.
+    """
+    launch.entry.is_asked_for = provider
+    background.ask(partial(make_ready, launch, queue, provider == "compiler", _hooks.caller()))
 
 
 def note_host_time(launch: KernelLaunch, seconds: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,24 @@ from dparray._layout import (
 from dparray._runtime.rounding import INDEX_LIMIT
 
 Outputs = list[tuple[Any, Layout]]
+
+
+class Work(NamedTuple):
+    """Values that are computed by one step, or by several where no kernel computes all of them.
+
+    Attributes:
+        order: the pending nodes, operands before users.
+        outputs: the values to store, and where.
+        new: the arrays to allocate.
+        stored_because: the reason why the results are stored, if they are inner values.
+        siblings: the numbers of the nodes that are computed without being requested.
+    """
+
+    order: Sequence[Node]
+    outputs: Outputs
+    new: Sequence[NewArray] = ()
+    stored_because: str = ""
+    siblings: tuple[int, ...] = ()
 
 
 #: Kernels by structure and target. When there are too many, all of them are dropped together with
@@ -212,7 +230,7 @@ class _Scheduler:
             if is_pending:
                 self._group(part.group, roots, self.held, "", [(value, target)])
         if not is_pending:  # a scalar, or a value that had to be computed before
-            self._elements([], [(value, target)], "")
+            self._elements(Work([], [(value, target)]))
             step = self.steps[-1]
             if gain and type(step) is FusedStep:
                 step.launches[0].gain = gain
@@ -279,33 +297,25 @@ class _Scheduler:
             group = joined(group, siblings)
         outputs, new = self._fresh([*wanted, *siblings])
         outputs += stores
-        step: Step | None = None
-        sibling_numbers = tuple(self.numbers[id(node)] for node in siblings)
+        numbers = tuple(self.numbers[id(node)] for node in siblings)
+        work = Work(group.order, outputs, new, stored_because, numbers)
         if group.domain is not None and all(can_store(v, to.dtype) for v, to in outputs):
-            step = self._reduced(group, outputs, new, stored_because, sibling_numbers)
-        if step is not None:
-            self.steps.append(step)
+            self.steps.append(self._reduced(group, work))
             self._done(outputs)
         else:
-            self._elements(group.order, outputs, stored_because, new, sibling_numbers)
+            self._elements(work)
 
     # Generated kernels.
 
-    def _elements(
-        self,
-        order: Sequence[Node],
-        outputs: Outputs,
-        stored_because: str,
-        new: Sequence[NewArray] = (),
-        siblings: tuple[int, ...] = (),
-    ) -> None:
+    def _elements(self, work: Work) -> None:
         """Compute values of one shape."""
+        order, outputs = work.order, work.outputs
         if not outputs:
             return
         is_alone = len(order) == 1 and type(order[0].op) is Contraction
         begin = order[0] if is_alone else with_tail(order, [value for value, _ in outputs])
         if begin is not None:
-            self._contraction(begin, order, outputs, stored_because, new, siblings)
+            self._contraction(begin, work)
             return
         shape = outputs[0][1].shape
         is_fused = (
@@ -315,12 +325,11 @@ class _Scheduler:
             and (prod(shape) < INDEX_LIMIT or any(map(is_call, order)))
         )
         if not is_fused:
-            for step in self._without_kernel(order, outputs, new, stored_because, siblings):
-                self.steps.append(step)
+            self.steps += self._without_kernel(work)
             self._done(outputs)
             return
-        is_alone = (len(order) == 1 and is_call(order[0])) or self._is_for_kernels(order, outputs)
-        otherwise = [] if is_alone else self._without_kernel(order, outputs, (), "", ())
+        is_alone = (len(order) == 1 and is_call(order[0])) or self._is_for_kernels(work)
+        otherwise = [] if is_alone else self._without_kernel(Work(order, outputs))
         traits = self.traits
         is_gpu = traits.machine.sub_group > 0
         functions = elementwise.functions_of(order)
@@ -345,7 +354,7 @@ class _Scheduler:
             launches[0].kernel_seconds, launches[0].gain = _estimate(order, otherwise)
         self.steps.append(
             FusedStep(
-                **self._described(order, outputs, new, stored_because, siblings),
+                **self._described(work),
                 launches=tuple(launches),
                 otherwise=tuple(otherwise),
                 is_by_cells=len(cells) > 1,
@@ -353,17 +362,9 @@ class _Scheduler:
         )
         self._done(outputs)
 
-    def _contraction(
-        self,
-        node: Node,
-        order: Sequence[Node],
-        outputs: Outputs,
-        stored_because: str,
-        new: Sequence[NewArray],
-        siblings: tuple[int, ...],
-    ) -> None:
+    def _contraction(self, node: Node, work: Work) -> None:
         """Compute a contraction by a kernel or library, with the other nodes as its tail."""
-        op = node.op
+        op, order, outputs = node.op, work.order, work.outputs
         assert type(op) is Contraction
         value, layout = outputs[0]
         is_plain = value is node and layout.dtype == node.dtype
@@ -372,13 +373,13 @@ class _Scheduler:
         is_plain &= op.implementation is None or layout is not self.target
         if len(outputs) > 1 or not (is_plain or op.takes_tail):
             own, added = self._fresh([node])
-            self._contraction(node, [node], own, stored_because, added, ())
-            self._elements([], outputs, "", new, siblings)
+            self._contraction(node, Work([node], own, added, work.stored_because))
+            self._elements(Work([], outputs, work.new, "", work.siblings))
             return
-        described = self._described(order, outputs, new, stored_because, siblings)
+        described = self._described(work)
         if op.implementation is not None:
-            work: dict[str, Any] = {"order": (node,), "values": tuple(outputs)}
-            self.steps.append(LibraryStep(**described, **work, because=op.reason))
+            operations: dict[str, Any] = {"order": (node,), "values": tuple(outputs)}
+            self.steps.append(LibraryStep(**described, **operations, because=op.reason))
             self._done(outputs)
             return
         read = [layout_of(part) for part in node.operands if type(part) is Node]
@@ -429,18 +430,12 @@ class _Scheduler:
         self.steps.append(FusedStep(**described, launches=(launch,)))
         self._done(outputs)
 
-    def _reduced(
-        self,
-        group: FusionGroup,
-        outputs: Outputs,
-        new: Sequence[NewArray],
-        stored_because: str,
-        siblings: tuple[int, ...],
-    ) -> FusedStep:
+    def _reduced(self, group: FusionGroup, work: Work) -> FusedStep:
         """Return the step for a group with reductions: one kernel, or several in passes."""
-        described = self._described(group.order, outputs, new, stored_because, siblings)
-        is_alone = self._is_for_kernels(group.order, outputs)
-        otherwise = [] if is_alone else self._without_kernel(group.order, outputs, (), "", ())
+        outputs = work.outputs
+        described = self._described(work)
+        is_alone = self._is_for_kernels(work)
+        otherwise = [] if is_alone else self._without_kernel(Work(group.order, outputs))
         estimate = _estimate(group.order, otherwise)  # before a first pass changes the nodes
         launches: list[KernelLaunch] = []
         while outputs:
@@ -524,7 +519,7 @@ class _Scheduler:
         if len(nodes) == len(outputs) == 1 and nodes[0].size > cost_model.MIN_AT_ONCE:
             instead = self._beside_work(nodes, outputs[0])
         order = _in_turn([value for value, _ in outputs])
-        described = self._described(order, outputs, new, stored_because, ())
+        described = self._described(Work(order, outputs, new, stored_because))
         estimate = cost_model.described(cost_model.saved_additions(order))
         because = f"memory that the host reads and writes; {estimate}"
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
@@ -544,7 +539,7 @@ class _Scheduler:
         value, target = stored
         before, self.steps = self.steps, []
         own = [(copies.get(id(value), value), target)]
-        self._elements([copies[id(node)] for node in order], own, "")
+        self._elements(Work([copies[id(node)] for node in order], own))
         steps, self.steps = self.steps, before
         step = steps[0]
         if len(steps) > 1 or type(step) is not FusedStep or step.launches[0].must_compile:
@@ -552,21 +547,15 @@ class _Scheduler:
         step.launches[0].gain = cost_model.terms().launch
         return step
 
-    def _without_kernel(
-        self,
-        order: Sequence[Node],
-        outputs: Outputs,
-        new: Sequence[NewArray],
-        stored_because: str,
-        siblings: tuple[int, ...],
-    ) -> list[Step]:
+    def _without_kernel(self, work: Work) -> list[Step]:
         """Return steps to values while there is no kernel for all; mark no node as computed.
 
         Operations that only generated kernels can compute have a kernel of their own.
         """
         before, self.steps = self.steps, []
+        order, new = work.order, work.new
         copies = self._copies(order)
-        values: Outputs = [(copies.get(id(value), value), layout) for value, layout in outputs]
+        values = [(copies.get(id(value), value), layout) for value, layout in work.outputs]
         roots = {id(value) for value, _ in values}
         apart = "a function that NumPy lacks has its own kernel until the fused kernel is compiled"
         for node in order:
@@ -582,7 +571,7 @@ class _Scheduler:
             # the other contractions are computed above
             if id(value) in computed and is_call(value):
                 own = [array for array in new if array.slot == slot_of(layout)]
-                self._elements([value], [(value, layout)], apart, own)
+                self._elements(Work([value], [(value, layout)], own, apart))
             else:
                 left.append((value, layout))
         if left:
@@ -590,7 +579,7 @@ class _Scheduler:
             new = [array for array in new if array.slot in slots]
             nodes = [value for value, _ in left if type(value) is Node]
             rest = _in_turn(nodes)
-            described = self._described(rest, left, new, stored_because, siblings)
+            described = self._described(work._replace(order=rest, outputs=left, new=new))
             usm_type = nodes[0].usm_type if nodes else self.usm_type
             operations: dict[str, Any] = {"order": tuple(rest), "values": tuple(left)}
             if self._may_be_on_host(usm_type, rest):
@@ -642,15 +631,9 @@ class _Scheduler:
             new.append(array)
         return outputs, new
 
-    def _described(
-        self,
-        order: Sequence[Node],
-        outputs: Outputs,
-        new: Sequence[NewArray],
-        stored_because: str,
-        siblings: tuple[int, ...],
-    ) -> dict[str, Any]:
+    def _described(self, work: Work) -> dict[str, Any]:
         """Return the fields that all classes of steps have."""
+        order, outputs = work.order, work.outputs
         leaves = [part for node in order for part in node.operands]
         leaves += [value for value, _ in outputs]
         reads = {
@@ -660,7 +643,7 @@ class _Scheduler:
         }
         target = self.target
         return {
-            "new": tuple(new),
+            "new": tuple(work.new),
             "outputs": tuple(slot_of(layout) for _, layout in outputs),
             "stores": tuple(
                 (slot_of(layout), self.numbers[id(value)])
@@ -669,8 +652,8 @@ class _Scheduler:
             ),
             "nodes": tuple(self.numbers[id(node)] for node in order),
             "reads": tuple(reads),
-            "stored_because": stored_because,
-            "siblings": siblings,
+            "stored_because": work.stored_because,
+            "siblings": work.siblings,
         }
 
     def _done(self, outputs: Outputs) -> None:
@@ -720,14 +703,14 @@ class _Scheduler:
             and all(is_generated(node) and _is_known_to_host(node) for node in nodes)
         )
 
-    def _is_for_kernels(self, order: Sequence[Node], outputs: Outputs) -> bool:
+    def _is_for_kernels(self, work: Work) -> bool:
         """Return whether only generated kernels can compute values: dpnp has no bfloat16, and CuPy
         would compile its own kernels.
         """
-        if self.traits.has_steps and not meets_bfloat16(order, outputs):
+        if self.traits.has_steps and not _meets_bfloat16(work):
             return False
-        usm_type = order[0].usm_type if order else self.usm_type
-        return not self._may_be_on_host(usm_type, order)
+        usm_type = work.order[0].usm_type if work.order else self.usm_type
+        return not self._may_be_on_host(usm_type, work.order)
 
     def _siblings_of(self, group: FusionGroup) -> list[Node]:
         """Return the pending reductions of a group's reduced operands over the same axes."""
@@ -786,10 +769,10 @@ def _broadcast_steps(layout: Layout, to: Layout, shape: tuple[int, ...]) -> tupl
     return tuple(strides[::-1])
 
 
-def meets_bfloat16(order: Sequence[Node], outputs: Outputs) -> bool:
+def _meets_bfloat16(work: Work) -> bool:
     """Return whether a value is read, computed or stored in bfloat16."""
-    dtypes = {layout.dtype for _, layout in outputs}
-    for node in order:
+    dtypes = {layout.dtype for _, layout in work.outputs}
+    for node in work.order:
         parts = [part for part in node.operands if type(part) is Node]
         dtypes.update(part.dtype for part in (node, *parts))
     return any(map(is_bfloat16, dtypes))
