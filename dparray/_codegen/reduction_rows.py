@@ -72,10 +72,5 @@ class _RowsText(Text):
             for name, accumulator in self._names(number, 0).items():
                 self._add(f"{accumulator} = t{number}_{name}_local[left]")
         self._add(f"for other in range(1, {lanes}):")
-        for number in folded:
-            others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}
-            for name, text in others.items():
-                element = f"t{number}_{name}_local[left + uint64(other)]"
-                self._add(f"{text} = {element}", indent="        ")
-            self._merge(number, self._names(number, 0), others, "        ")
+        self._merge_others(folded, "{shared}_local[left + uint64(other)]")
         self._settle(folded, "", "    ")

@@ -663,6 +663,23 @@ class Text:
         for line in self.reductions[number].merge:
             self._add(line.format(**words), indent=indent)
 
+    def _merge_others(self, folded: Sequence[int], place: str) -> None:
+        """Merge accumulators of other work-items, in a loop.
+
+        Args:
+            folded: the reductions.
+            place: where an accumulator is read. ``{own}`` is the work-item's own one, ``{shared}``
+                the beginning of its name in memory.
+        """
+        indent = "        "
+        for number in folded:
+            names = self._names(number, 0)
+            others = {name: f"t{number}_{name}_" for name in names}
+            for name, own in names.items():
+                text = place.format(own=own, shared=f"t{number}_{name}")
+                self._add(f"{others[name]} = {text}", indent=indent)
+            self._merge(number, names, others, indent)
+
     def _merge_lanes(self, folded: Sequence[int]) -> None:
         """Merge the accumulators of a group, and give the result to all of its work-items."""
         place, many, indent = "lane", str(self.structure.lanes), "    "
@@ -681,11 +698,7 @@ class Text:
             for name, accumulator in self._names(number, 0).items():
                 self._add(f"{accumulator} = t{number}_{name}_local[uint64(0)]")
         self._add(f"for other in range(1, {many}):")
-        for number in folded:
-            others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}
-            for name, text in others.items():
-                self._add(f"{text} = t{number}_{name}_local[uint64(other)]", indent="        ")
-            self._merge(number, self._names(number, 0), others, "        ")
+        self._merge_others(folded, "{shared}_local[uint64(other)]")
         self._settle(folded, "", "    ")
 
     def _merge_sub_group(self, folded: Sequence[int]) -> None:
@@ -698,12 +711,7 @@ class Text:
         self._add("own = uint64(sub_group.get_local_id())")
         self._add(f"half = uint64({self.size}) // uint64(2)")
         self._add("while half > uint64(0):")
-        for number in folded:
-            others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}
-            for name, accumulator in self._names(number, 0).items():
-                exchanged = f"select_from_group(sub_group, {accumulator}, own ^ half)"
-                self._add(f"{others[name]} = {exchanged}", indent=inner)
-            self._merge(number, self._names(number, 0), others, inner)
+        self._merge_others(folded, "select_from_group(sub_group, {own}, own ^ half)")
         self._settle(folded, "", inner)
         self._add("half = half // uint64(2)", indent=inner)
         for number in folded:
@@ -740,11 +748,7 @@ class Text:
         self._add("    chunk = uint64(merged)")
         with self._for_each_vector():
             self._add(f"place = {index}", indent="        ")
-            for number in folded:
-                others = {name: f"t{number}_{name}_" for name in self._names(number, 0)}
-                for name, text in others.items():
-                    self._add(f"{text} = t{number}_{name}_out[place]", indent="        ")
-                self._merge(number, self._names(number, 0), others, "        ")
+            self._merge_others(folded, "{shared}_out[place]")
         self._settle(folded, "", "        ")
         if form == "lanes":
             self._merge_lanes(folded)
