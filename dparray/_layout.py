@@ -106,6 +106,17 @@ def shows_elements_twice(shape: Shape, strides: Strides) -> bool:
     return any(n > 1 and not step for n, step in zip(shape, strides, strict=True))
 
 
+def span_of(
+    pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize: int
+) -> tuple[int, int]:
+    """Return the first address of the elements and the one after the last; strides in bytes."""
+    if 0 in shape:
+        return pointer, pointer
+    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    low = pointer + sum(each for each in reach if each < 0)
+    return low, pointer + sum(each for each in reach if each > 0) + itemsize
+
+
 def strides_in_order(shape: Shape, itemsize: int, axes: tuple[int, ...] | None) -> Strides:
     """Return the strides of an array without gaps whose axes have a given order in memory.
 
@@ -172,8 +183,8 @@ def order_of_copy(shape: Shape, strides: Strides) -> tuple[int, ...] | None:
         return None
     if is_contiguous(shape, strides, step, "F"):
         return tuple(range(len(shape)))[::-1]
-    found = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
-    return None if found == list(range(len(shape))) else tuple(found)
+    axes = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+    return None if axes == list(range(len(shape))) else tuple(axes)
 
 
 def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> tuple[int, ...] | None:

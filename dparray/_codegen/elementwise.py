@@ -219,12 +219,19 @@ def _range_of(
     local = tuning.local_size
     if has_rows:
         row = extents[-1]
-        items, multiple = -(-size // row // tuning.elements), local or ROW_MULTIPLE
-        local_range = None if local is None else (1, local)
-        return (items, -(-row // multiple) * multiple), local_range
+        return _range_of_rows(-(-size // row // tuning.elements), row, tuning)
     items = -(-size // tuning.elements)
     multiple = local or min(RANGE_MULTIPLE, 1 << (items - 1).bit_length())
     return (-(-items // multiple) * multiple,), None if local is None else (local,)
+
+
+def _range_of_rows(
+    items: int, row: int, tuning: Tuning
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Return the global and the local range of a kernel with rows of work-items."""
+    multiple = tuning.local_size or ROW_MULTIPLE
+    local_range = None if tuning.local_size is None else (1, tuning.local_size)
+    return (items, -(-row // multiple) * multiple), local_range
 
 
 _MAX_MULTIPLIED = 1 << 31
@@ -326,19 +333,16 @@ def _range_of_strips(
     extents: Sequence[int], strips: int, rows: int, tuning: Tuning
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """Return the global and the local range of a kernel that processes short rows in strips."""
-    local_range = None if tuning.local_size is None else (1, tuning.local_size)
-    return (extents[0] // (rows * strips), rows * extents[1]), local_range
+    return _range_of_rows(extents[0] // (rows * strips), rows * extents[1], tuning)
 
 
 def _range_of_blocks(
     extents: Sequence[int], block: Block, tuning: Tuning
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """Return the global and the local range of a kernel whose work-items compute blocks."""
-    row, multiple = extents[block.across], tuning.local_size or ROW_MULTIPLE
-    rest = math.prod(extents) // row // extents[block.along]
-    local_range = None if tuning.local_size is None else (1, tuning.local_size)
-    items = rest * -(-extents[block.along] // block.length)
-    return (items, -(-row // multiple) * multiple), local_range
+    row, along = extents[block.across], extents[block.along]
+    rest = math.prod(extents) // row // along
+    return _range_of_rows(rest * -(-along // block.length), row, tuning)
 
 
 def _divided(structure: Structure) -> range:

@@ -6,7 +6,13 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from dparray._layout import Layout, broadcast_strides, is_contiguous, order_of_axes
+from dparray._layout import (
+    Layout,
+    broadcast_strides,
+    contiguous_strides,
+    is_contiguous,
+    order_of_axes,
+)
 
 MAX_NARROW = 1 << 31  # the largest number of elements that signed 32-bit indices can count
 
@@ -196,24 +202,9 @@ def collapse(
         layout.shape == shape and is_contiguous(shape, layout.strides, layout.dtype.itemsize)
         for layout in layouts
     ):
-        size = 1
-        for extent in shape:
-            size *= extent
-        return (size,), [()] * len(layouts), ["c"] * len(layouts)
+        return (math.prod(shape),), [()] * len(layouts), ["c"] * len(layouts)
     extents, columns = merge_axes(range(len(shape)), shape, element_strides(layouts, shape))
-    expected: list[int] = []
-    step = 1
-    for extent in reversed(extents):
-        expected.append(step)
-        step *= extent
-    expected.reverse()
-    classes = []
-    arguments: list[tuple[int, ...]] = []
-    for column in columns:
-        if column == expected:
-            classes.append("c")
-            arguments.append(())
-            continue
-        classes.append(letters_of(column))
-        arguments.append(stride_arguments(column))
+    expected = list(contiguous_strides(tuple(extents), 1))
+    arguments = [() if each == expected else stride_arguments(each) for each in columns]
+    classes = ["c" if each == expected else letters_of(each) for each in columns]
     return tuple(extents), arguments, classes

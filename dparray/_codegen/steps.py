@@ -89,7 +89,6 @@ class Steps:
         return self._array(operand.layout._replace(shape=(), strides=())), operand.dtype.str
 
     def _array(self, layout: Layout) -> str:
-        """Return the name of an input array."""
         block, offset, shape, strides, kind = layout
         view = (offset, id(block), shape, strides, kind)
         known = self._arrays_by_view.get(view)

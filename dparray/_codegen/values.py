@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._dtypes import is_bfloat16
+from dparray._dtypes import NAMES, is_bfloat16
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import PARTED
 from dparray._layout import Layout
@@ -38,28 +38,10 @@ def dtype_read(layout: Layout) -> str:
     return POSITIONS if layout.block.memory is None else str(layout.dtype.str)
 
 
-TYPE_NAMES = {
-    np.dtype(name).str: name
-    for name in (
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float32",
-        "float64",
-        "complex64",
-        "complex128",
-    )
-}
+BOOL, HALF = np.dtype(np.bool_).str, np.dtype(np.float16).str
 
-BOOL = np.dtype(np.bool_).str
-
-
-HALF = np.dtype(np.float16).str
+# The dtypes in which kernels compute, with the names of their conversions.
+TYPE_NAMES = {np.dtype(name).str: name for name in NAMES if name not in ("bool", "float16")}
 
 # The name of bfloat16 in ml_dtypes, which is optional; to NumPy it is a dtype without a kind.
 BFLOAT16 = "<V2"

@@ -18,6 +18,7 @@ from typing import Any
 from dparray import _hooks
 from dparray._driver.interface import Queue
 from dparray._layout import Block, Layout
+from dparray._layout import span_of as span_of
 from dparray._runtime.queues import leave_unmapped, note_mapped
 from dparray.device import describe_queue, waits
 from dparray.exceptions import KernelExecutionError, MapError
@@ -78,23 +79,13 @@ class Hold:
         return span[0] < self.last and self.first < span[1]
 
 
-def span_of(pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
-    """Return the first address of the elements and the one after the last; strides in bytes."""
-    if 0 in shape:
-        return pointer, pointer
-    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
-    low = pointer + sum(each for each in reach if each < 0)
-    return low, pointer + sum(each for each in reach if each > 0) + itemsize
-
-
 def span_of_layout(layout: Layout) -> tuple[int, int]:
     """Return the address range of an array or a layout, which is empty if it has no memory."""
     block = layout.block
     if block.memory is None:
         return 0, 0
     start = block.pointer + layout.offset
-    span: tuple[int, int] = span_of(start, layout.shape, layout.strides, layout.dtype.itemsize)
-    return span
+    return span_of(start, layout.shape, layout.strides, layout.dtype.itemsize)
 
 
 def before_read(*layouts: Layout) -> bool:

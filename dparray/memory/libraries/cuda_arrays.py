@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dparray._driver import module_of, traits_of
-from dparray._layout import Layout, contiguous_strides, shows_elements_twice
+from dparray._layout import Layout, contiguous_strides, shows_elements_twice, span_of
 from dparray.exceptions import ArgumentError
 from dparray.memory import dlpack_capsules
 from dparray.memory.blocks import SHARED, BorrowedBlock, allocate
@@ -87,9 +87,8 @@ def _layout(
         device = module_of("cuda", "devices").devices()[number]
         queue = module_of("cuda", "queues").default_queue(device)
         return allocate(queue, "device", shape, dtype)
-    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
-    first = pointer + sum(min(each, 0) for each in reach)
-    last = pointer + sum(max(each, 0) for each in reach) + dtype.itemsize - 1
+    first, end = span_of(pointer, shape, strides, dtype.itemsize)
+    last = end - 1
     try:
         queue, usm_type = _exchange().place_of(first)
         memory = _exchange().memory_of(owner, first, last, queue)

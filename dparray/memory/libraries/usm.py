@@ -12,7 +12,7 @@ import numpy as np
 
 from dparray._driver import driver_of
 from dparray._imports import when_imported
-from dparray._layout import Block, Layout, contiguous_strides
+from dparray._layout import Block, Layout, contiguous_strides, span_of
 from dparray.exceptions import ArgumentError
 from dparray.memory.libraries.dpnp import dpnp, dpt, is_tensor, layout_of_tensor, tensor_of
 from dparray.memory.segments import slab_of
@@ -116,13 +116,10 @@ def _check_extent(obj: Any) -> None:
         )
     if 0 in shape:
         return
-    strides = interface.get("strides")
-    if strides is None:
-        strides = contiguous_strides(shape, 1)
-    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    steps = interface.get("strides") or contiguous_strides(shape, 1)
     start = interface["data"][0] + interface.get("offset", 0) * itemsize
-    first = start + itemsize * sum(min(each, 0) for each in reach)
-    last = start + itemsize * (sum(max(each, 0) for each in reach) + 1) - 1
+    first, end = span_of(start, shape, [itemsize * step for step in steps], itemsize)
+    last = end - 1
     for address in (first, last):
         try:
             driver_of(interface["syclobj"]).part(obj, address, 1, interface["syclobj"])
