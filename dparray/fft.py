@@ -29,6 +29,7 @@ from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
 from dparray._imports import refuse_calls
 from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
+from dparray.memory.libraries.names import TO_REAL
 
 __all__ = [
     "fft",
@@ -189,7 +190,7 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
     if isinstance(axes, Sequence) and not axes:  # NumPy returns the array itself.
-        if row.takes_complex and name not in _TO_REAL:
+        if row.takes_complex and name not in TO_REAL:
             return x if out is None else write_out(name, x, out)
         raise AxisError(f"{name}: no axis is named, but the last one changes its length")
 
@@ -201,13 +202,10 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     # A device has nothing to read, and a library may return another shape and dtype. NumPy's irfft
     # of no points reads memory next to them.
     try:
-        found = np.zeros_like(transform(np, np.empty(x.shape, x.dtype)))
+        values = np.zeros_like(transform(np, np.empty(x.shape, x.dtype)))
     except ValueError as error:
         raise ShapeError(f"{name}: {error}") from None
-    return write_out(name, from_host(found, x.queue, x.usm_type), out)
-
-
-_TO_REAL = frozenset({"irfft", "irfft2", "irfftn", "hfft"})
+    return write_out(name, from_host(values, x.queue, x.usm_type), out)
 
 
 class _AlongAxis(Protocol):

@@ -12,7 +12,6 @@ import functools
 import importlib
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from types import ModuleType
@@ -22,26 +21,16 @@ import numpy as np
 
 from dparray._driver import driver_of, order_of
 from dparray._driver.interface import Queue
-from dparray._dtypes import is_bfloat16
 from dparray._layout import Layout, is_contiguous, shows_elements_twice
 from dparray._runtime.queues import note_work
-from dparray.exceptions import DTypeError
 from dparray.memory import blocks, copies
 from dparray.memory.blocks import Positions
 from dparray.memory.libraries import LibraryErrors
-from dparray.memory.libraries.names import Names
+from dparray.memory.libraries.names import TO_REAL, Here, Names, stored_dtype
 
 
-class _Here(threading.local):
-    """The queue of the present thread's calls, and the kind of memory that they allocate.
-
-    Attributes:
-        queue, usm_type: of the calls.
-        transforms: by device, the queue of the thread's last transform.
-    """
-
-    queue: Any = None
-    usm_type = "device"
+class _Here(Here):
+    """The place of calls, and by device the queue of the thread's last transform."""
 
     def __init__(self) -> None:
         self.transforms: dict[Any, Any] = {}
@@ -57,7 +46,6 @@ def _cupy() -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _stream(queue: Any) -> Any:
-    """Return the stream of a queue for CuPy."""
     return _cupy().cuda.Stream.from_external(queue)
 
 
@@ -87,9 +75,7 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 
 def _packed(x: Any) -> Any:
     """Return a C-contiguous copy."""
-    copy = _new(x.shape, x.dtype)
-    library.store(copy, x)
-    return copy
+    return _converted(x, x.dtype)
 
 
 def _plain(x: Any) -> Any:
@@ -134,12 +120,7 @@ class _CuPy(_Names):
             layout = blocks.allocate(block.queue, block.usm_type, layout.shape, dtype)
             copies.copy_from_host(values, layout)
             block = layout.block
-        if is_bfloat16(dtype):
-            if not as_bits:
-                raise DTypeError(
-                    "CuPy, which computes this, has no bfloat16; write x.astype('float32') first"
-                )
-            dtype = np.dtype(np.uint16)
+        dtype = stored_dtype(self.name, dtype, as_bits)
         return _cupy().ndarray(
             layout.shape, dtype, _pointer(block, layout.offset), strides=layout.strides
         )
@@ -158,10 +139,9 @@ class _CuPy(_Names):
     @contextlib.contextmanager
     def calls(self, queue: Queue, usm_type: str = "device") -> Iterator[None]:
         cupy, driver = _cupy(), driver_of(queue)
-        before = _here.queue, _here.usm_type
-        _here.queue, _here.usm_type = queue, usm_type
         try:
             with (
+                _here.at(queue, usm_type),
                 driver.foreign_calls(queue),
                 cupy.cuda.Device(driver.device_of(queue).device_id),
                 _stream(queue),
@@ -169,7 +149,6 @@ class _CuPy(_Names):
             ):
                 yield
         finally:
-            _here.queue, _here.usm_type = before
             # The order does not know the work of CuPy on the stream.
             order_of(queue).add_event_pair([], [driver.barrier(queue)])
 
@@ -214,16 +193,13 @@ def _matmul(a: Any, b: Any, out: Any = None) -> Any:
     return out
 
 
-_TO_REAL = frozenset({"irfft", "irfft2", "irfftn", "hfft"})
-
-
 def _transform(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a transform of numbers of any kind and stride."""
 
     def transform(x: Any, **options: Any) -> Any:
         if x.dtype.kind not in "fc":
             x = _converted(x, np.float64)
-        elif name in _TO_REAL and x.dtype.kind == "c":
+        elif name in TO_REAL and x.dtype.kind == "c":
             x = _packed(x)  # cuFFT writes into its argument
         lengths = options.get("s")
         if lengths is not None and -1 in lengths:
@@ -401,13 +377,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, **opt
     return cupy.where(cupy.isnan(x), fp[0].astype(result.dtype), result) if xp.size == 1 else result
 
 
-def _unique_inverse(x: Any) -> Any:
-    result = _cupy().unique_inverse(x)
-    return result._replace(inverse_indices=result.inverse_indices.reshape(x.shape))
-
-
-def _unique_all(x: Any) -> Any:
-    result = _cupy().unique_all(x)
+def _unique(name: str, x: Any) -> Any:
+    result = getattr(_cupy(), name)(x)
     return result._replace(inverse_indices=result.inverse_indices.reshape(x.shape))
 
 
@@ -486,8 +457,7 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "log2": _log2,
     "sort": _sort,
     "argsort": _argsort,
-    "unique_inverse": _unique_inverse,
-    "unique_all": _unique_all,
+    **{name: functools.partial(_unique, name) for name in ("unique_inverse", "unique_all")},
     "cumulative_logsumexp": _cumulative_logsumexp,
     "histogram_bin_edges": _histogram_bin_edges,
     "histogram": _histogram,

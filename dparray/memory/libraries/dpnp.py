@@ -24,14 +24,13 @@ import numpy as np
 
 from dparray._driver import driver_named, driver_of, traits_of
 from dparray._driver.interface import Queue
-from dparray._dtypes import default_float, is_bfloat16
+from dparray._dtypes import default_float
 from dparray._layout import Layout, shows_elements_twice
 from dparray._runtime import fallback, queues
 from dparray._runtime.queues import note_work
-from dparray.exceptions import DTypeError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
 from dparray.memory.libraries import LibraryErrors
-from dparray.memory.libraries.names import Names
+from dparray.memory.libraries.names import TO_REAL, Here, Names, stored_dtype
 
 if TYPE_CHECKING:
     import dpnp
@@ -120,17 +119,9 @@ def tensor_of(layout: Layout, as_bits: bool = False) -> dpt.usm_ndarray:
         with driver_of(block.queue).foreign_calls(block.queue):
             return dpt.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
     itemsize = layout.dtype.itemsize
-    dtype = layout.dtype
-    if is_bfloat16(dtype):
-        if not as_bits:
-            raise DTypeError(
-                f"{library.name}, which computes this, has no bfloat16; write x.astype('float32') "
-                "first"
-            )
-        dtype = np.dtype(np.uint16)
     return dpt.usm_ndarray(
         layout.shape,
-        dtype=dtype,
+        dtype=stored_dtype(library.name, layout.dtype, as_bits),
         strides=tuple(stride // itemsize for stride in layout.strides),
         buffer=block.memory,
         offset=layout.offset // itemsize,
@@ -194,14 +185,7 @@ def _tensor(value: Any) -> Any:
 # The functions.
 
 
-class _Here(threading.local):
-    """The queue of the present thread's calls, and the kind of memory that they allocate."""
-
-    queue: Any = None
-    usm_type = "device"
-
-
-_here = _Here()
+_here = Here()
 
 
 def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -316,13 +300,8 @@ class _Dpnp(_Names):
 
     @contextlib.contextmanager
     def calls(self, queue: Queue, usm_type: str = "device") -> Iterator[None]:
-        before = _here.queue, _here.usm_type
-        _here.queue, _here.usm_type = queue, usm_type
-        try:
-            with driver_of(queue).foreign_calls(queue):
-                yield
-        finally:
-            _here.queue, _here.usm_type = before
+        with _here.at(queue, usm_type), driver_of(queue).foreign_calls(queue):
+            yield
 
     def store(self, target: Any, source: Any) -> None:
         _store(_tensor(target), _tensor(source))
@@ -491,9 +470,6 @@ def _is_view(x: Any) -> bool:
     return repeats or bool(x._array_obj._element_offset)
 
 
-_TO_REAL = frozenset({"irfft", "irfft2", "irfftn", "hfft"})
-
-
 def _transform(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a transform of numbers of any kind and stride."""
 
@@ -501,7 +477,7 @@ def _transform(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         has_double = "fp64" in traits_of(_here.queue).aspects
         if x.dtype.kind not in "fc":
             x = x.astype(np.float64 if has_double else np.float32)
-        writes = name in _TO_REAL and x.dtype.kind == "c"  # into its argument
+        writes = name in TO_REAL and x.dtype.kind == "c"  # into its argument
         if writes or shows_elements_twice(x.shape, x.strides):
             x = x.copy()  # it reads beyond what is broadcast, too
         if has_double and _fails_in_single(name, x, options):
@@ -517,7 +493,7 @@ def _fails_in_single(name: str, values: Any, options: dict[str, Any]) -> bool:
     It was seen (2026) in transforms to real numbers in single precision, of 8192 points and more,
     an even number of them that is no power of 2; not in all of these.
     """
-    if name not in _TO_REAL or values.dtype not in (np.float32, np.complex64):
+    if name not in TO_REAL or values.dtype not in (np.float32, np.complex64):
         return False
     axes, points = options.get("axes", options.get("axis")), options.get("n", options.get("s"))
     last = -1 if axes is None else axes if isinstance(axes, int) else axes[-1]
