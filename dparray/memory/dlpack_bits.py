@@ -7,30 +7,14 @@ integer" in one that is taken.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
-#: DLPack's ``kDLUInt`` and ``kDLBfloat``.
-_UINT, _BFLOAT = 1, 4
-#: Where the code of the dtype is: in ``DLManagedTensor``, and in ``DLManagedTensorVersioned``,
-#: which begins with the version, the manager's context, the deleter and the flags.
-_CODE_AT = {b"dltensor": 20, b"dltensor_versioned": 32 + 20}
-
-_name_of = ctypes.pythonapi.PyCapsule_GetName
-_name_of.restype, _name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
-_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-
-
-def _dtype_code(capsule: Any) -> Any:
-    """Return the bytes of code and bits in a capsule, to read and to write."""
-    name = _name_of(capsule)
-    return (ctypes.c_uint8 * 2).from_address(_pointer_of(capsule, name) + _CODE_AT[name])
+from dparray.memory.dlpack_capsules import BFLOAT, CODES, tensor_of
 
 
 def as_bfloat16(capsule: Any) -> Any:
     """Return a capsule of uint16 as one of bfloat16."""
-    _dtype_code(capsule)[0] = _BFLOAT
+    tensor_of(capsule).code = BFLOAT
     return capsule
 
 
@@ -47,10 +31,10 @@ class Bits:
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self.owner.__dlpack__(**options)
-        code = _dtype_code(capsule)
-        self.is_bfloat16 = tuple(code) == (_BFLOAT, 16)
+        tensor = tensor_of(capsule)
+        self.is_bfloat16 = (tensor.code, tensor.bits) == (BFLOAT, 16)
         if self.is_bfloat16:
-            code[0] = _UINT
+            tensor.code = CODES["u"]
         return capsule
 
     def __dlpack_device__(self) -> Any:

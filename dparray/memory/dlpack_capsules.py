@@ -16,8 +16,8 @@ from dparray.exceptions import DTypeError
 
 _READ_ONLY = 1
 _VERSION = (1, 1)
-_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-_BFLOAT = 4
+CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+BFLOAT = 4
 
 
 class _Tensor(ctypes.Structure):
@@ -112,7 +112,7 @@ def capsule_of(
     tensor = structure.tensor
     tensor.data, tensor.ndim = pointer, len(shape)
     tensor.device_type, tensor.device_id = device
-    tensor.code = _BFLOAT if _dtypes.is_bfloat16(dtype) else _CODES[dtype.kind]
+    tensor.code = BFLOAT if _dtypes.is_bfloat16(dtype) else CODES[dtype.kind]
     tensor.bits, tensor.lanes = 8 * dtype.itemsize, 1
     tensor.shape = ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
     tensor.strides = ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64))
@@ -148,22 +148,32 @@ class Taken(NamedTuple):
     is_read_only: bool
 
 
+def _content_of(capsule: Any) -> tuple[bytes, int, Any]:
+    """Return the name of a capsule, and the address and the structure behind it."""
+    name = next(each for each in _STRUCTURES if _is_valid(id(capsule), each))
+    address = _pointer_of(id(capsule), name)
+    return name, address, _STRUCTURES[name].from_address(address)
+
+
+def tensor_of(capsule: Any) -> Any:
+    """Return the description of a capsule's array, to read and to write."""
+    return _content_of(capsule)[2].tensor
+
+
 def take(capsule: Any) -> Taken:
     """Take the array of a capsule.
 
     Raises:
         DTypeError: there is no such dtype.
     """
-    name = next(each for each in _STRUCTURES if _is_valid(id(capsule), each))
-    address = _pointer_of(id(capsule), name)
-    structure: Any = _STRUCTURES[name].from_address(address)
+    name, address, structure = _content_of(capsule)
     tensor = structure.tensor
     dtype = _dtype(tensor.code, tensor.bits, tensor.lanes)
     _rename(capsule, b"used_dltensor" + name.removeprefix(b"dltensor"))
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = (
         tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])
-        if (tensor.strides)
+        if tensor.strides
         else None
     )
     return Taken(
@@ -178,9 +188,9 @@ def take(capsule: Any) -> Taken:
 
 
 def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
-    if (code, bits, lanes) == (_BFLOAT, 16, 1):
+    if (code, bits, lanes) == (BFLOAT, 16, 1):
         return _dtypes.bfloat16()
-    kinds = {number: kind for kind, number in _CODES.items()}
+    kinds = {number: kind for kind, number in CODES.items()}
     if code not in kinds or lanes != 1 or bits % 8:
         raise DTypeError(f"from_dlpack: elements of code {code}, {bits} bits and {lanes} lanes")
     return np.dtype(f"{kinds[code]}{bits // 8}")

@@ -7,7 +7,7 @@ import gc
 import operator
 import sys
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from threading import RLock
 from typing import Any
 
@@ -28,17 +28,9 @@ __all__ = [
 
 
 ALIGNMENT = 64  # a cache line, and the widest vector register
-
-
 LARGE = 1 << 20  # From this size on, the free host memory is checked.
-
-
 LOOK_AGAIN = 32  # number of segments with held memory objects that each request checks again
-
-
 MAX_RATIO = 8  # A free block is split for requests down to this fraction of its size.
-
-
 MAX_FREE_LISTS = 32  # number of (queue, USM type) pairs kept before idle ones are dropped
 
 
@@ -72,13 +64,10 @@ class Pools:
         self._memories: dict[Hashable, DeviceMemory] = {}
         self._arenas: dict[tuple[Any, str], Arena] = {}
 
-    def before_fork(self) -> None:
-        """Hold the lock, so that a forked child inherits a consistent state."""
-        self._lock.acquire()
-
-    def after_fork(self) -> None:
-        """Release the lock, in the parent and in the child."""
-        self._lock.release()
+    def hold_at_fork(self) -> None:
+        """Hold the lock at forks, so that a child inherits a consistent state."""
+        release = self._lock.release
+        _hooks.at_fork(before=self._lock.acquire, after_in_parent=release, after_in_child=release)
 
     def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Block:
         """Return memory for later work on ``queue``; its content is undefined.
@@ -161,21 +150,19 @@ class Pools:
         """
         with self._lock:
             rows = []
-            for owner in self._chosen(device):
-                for pool in list(owner.pools.values()):
-                    pool.settle()
-                    rows.append(
-                        PoolStats(
-                            device=owner.name,
-                            usm_type=pool.usm_type,
-                            queues=len(pool.arenas),
-                            in_use=pool.in_use,
-                            cached=pool.held - pool.in_use,
-                            peak=pool.peak,
-                            hits=pool.hits,
-                            misses=pool.misses,
-                        )
+            for pool in self._settled(device):
+                rows.append(
+                    PoolStats(
+                        device=pool.owner.name,
+                        usm_type=pool.usm_type,
+                        queues=len(pool.arenas),
+                        in_use=pool.in_use,
+                        cached=pool.held - pool.in_use,
+                        peak=pool.peak,
+                        hits=pool.hits,
+                        misses=pool.misses,
                     )
+                )
             own = None if device is None else self._memory_on(device).limit
             return MemoryStats(
                 in_use=sum(row.in_use for row in rows),
@@ -282,10 +269,8 @@ class Pools:
             True
         """
         with self._lock:
-            for owner in self._chosen(device):
-                for pool in list(owner.pools.values()):
-                    pool.settle()
-                    pool.peak = pool.in_use
+            for pool in self._settled(device):
+                pool.peak = pool.in_use
 
     # The methods below require the lock to be held.
 
@@ -304,6 +289,12 @@ class Pools:
 
     def _chosen(self, device: Any) -> list[DeviceMemory]:
         return list(self._memories.values()) if device is None else [self._memory_on(device)]
+
+    def _settled(self, device: Any) -> Iterator[Pool]:
+        for owner in self._chosen(device):
+            for pool in list(owner.pools.values()):
+                pool.settle()
+                yield pool
 
     def _limit_of(self, owner: DeviceMemory) -> int | None:
         return self._limit if owner.limit is None else owner.limit
@@ -509,33 +500,14 @@ class Pools:
 
 
 _pools = Pools(DriverMemory())
-
-
-_hooks.at_fork(
-    before=_pools.before_fork,
-    after_in_parent=_pools.after_fork,
-    after_in_child=_pools.after_fork,
-)
-
+_pools.hold_at_fork()
 
 allocate = _pools.allocate
-
-
 holds_device_memory = _pools.holds_device_memory
-
-
 stats = _pools.stats
-
-
 in_use_on = _pools.in_use_on
 limit_and_use = _pools.limit_and_use
 is_limited = _pools.is_limited
-
-
 set_limit = _pools.set_limit
-
-
 release = _pools.release
-
-
 reset_peak = _pools.reset_peak

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import ref
 
@@ -148,6 +149,7 @@ def _references_of_the_pool() -> int:
 _POOL_REFERENCES = _references_of_the_pool()
 
 
+@dataclass(slots=True, eq=False)
 class Arena:
     """The free lists of one queue in one pool, by size.
 
@@ -155,13 +157,10 @@ class Arena:
     never replaced, and a list is removed from it only while empty: :class:`Pools` explains why.
     """
 
-    __slots__ = ("free", "held", "pool", "queue")
-
-    def __init__(self, pool: Pool, queue: Any) -> None:
-        self.pool = pool
-        self.queue = queue
-        self.held = 0
-        self.free: dict[int, list[Segment]] = {}
+    pool: Pool
+    queue: Any
+    held: int = 0
+    free: dict[int, list[Segment]] = field(default_factory=dict)
 
     @property
     def cached(self) -> int:
@@ -243,40 +242,27 @@ class Arena:
         return True
 
 
+@dataclass(slots=True, eq=False)
 class Pool:
     """Memory of one USM type on one (context, device).
 
     Invariant: ``in_use`` is the sum of the blocks handed out and not yet seen to be returned.
     """
 
-    __slots__ = (
-        "arenas",
-        "hits",
-        "in_use",
-        "lent",
-        "lingering",
-        "misses",
-        "owner",
-        "peak",
-        "returned",
-        "usm_type"
-    )  # fmt: skip
-
-    def __init__(self, owner: DeviceMemory, usm_type: str) -> None:
-        self.owner = owner
-        self.usm_type = usm_type
-        self.arenas: dict[Any, Arena] = {}
-        self.in_use = 0
-        self.peak = 0
-        self.hits = 0
-        self.misses = 0
-        self.lent: dict[ref[Block], Segment] = {}  # segment to weak reference of its block
-        # The dead references among these. The garbage collector may add to it at any time, even
-        # inside the pool, so adding takes no lock and is done by a C function: an interrupt could
-        # be lost in a Python function.
-        self.returned: deque[ref[Block]] = deque()
-        # returned, but the memory object is still referenced
-        self.lingering: deque[Segment] = deque()
+    owner: DeviceMemory
+    usm_type: str
+    arenas: dict[Any, Arena] = field(default_factory=dict)
+    in_use: int = 0
+    peak: int = 0
+    hits: int = 0
+    misses: int = 0
+    lent: dict[ref[Block], Segment] = field(default_factory=dict)  # by reference to the block
+    # The dead references among these. The garbage collector may add to it at any time, even inside
+    # the pool, so adding takes no lock and is done by a C function: an interrupt could be lost in a
+    # Python function.
+    returned: deque[ref[Block]] = field(default_factory=deque)
+    # returned, but the memory object is still referenced
+    lingering: deque[Segment] = field(default_factory=deque)
 
     @property
     def held(self) -> int:
@@ -329,17 +315,15 @@ class Pool:
                 segment.arena.put(segment)
 
 
+@dataclass(slots=True, eq=False)
 class DeviceMemory:
     """The pools of one device in one context, which share a limit."""
 
-    __slots__ = ("largest", "limit", "name", "pools", "total")
-
-    def __init__(self, name: str, largest: int, total: int | None) -> None:
-        self.name = name
-        self.largest = largest
-        self.total = total
-        self.limit: int | None = None
-        self.pools: dict[str, Pool] = {}
+    name: str
+    largest: int
+    total: int | None
+    limit: int | None = None
+    pools: dict[str, Pool] = field(default_factory=dict)
 
     @property
     def held(self) -> int:

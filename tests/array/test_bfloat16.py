@@ -216,10 +216,10 @@ def test_dlpack_both_ways() -> None:
         code = 0
 
         def __dlpack__(self, **options: Any) -> Any:
-            from dparray.memory import dlpack_bits
+            from dparray.memory.dlpack_capsules import tensor_of
 
             capsule = x.__dlpack__(**options)
-            Exchanged.code = dlpack_bits._dtype_code(capsule)[0]
+            Exchanged.code = tensor_of(capsule).code
             return capsule
 
         def __dlpack_device__(self) -> Any:
