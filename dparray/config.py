@@ -220,7 +220,6 @@ def _checked_tuning(value: Any) -> Mapping[str, Tuning]:
 
 
 def _checked_costs(value: Any) -> Mapping[str, float]:
-    """Return terms of the cost model."""
     if not isinstance(value, Mapping):
         raise TypeError(
             f"dparray.config.cost_model must be a dict such as {{'launch': 50e-6}}, not {value!r}"

@@ -298,13 +298,11 @@ def _limit_into(op: Op, signature: Any, position: int, operands: list[Any], out:
     # Of two equal values the second one is the result, which matters for the signs of zeros.
     if x.dtype != dtype or (out is not None and out.dtype != dtype) or (position and not bound):
         return _ufunc_into(op.ufunc, signature, operands, out)
-    ends = (-np.inf, np.inf) if dtype.kind == "f" else _integer_ends(dtype)
-    low, high = (bound, ends[1]) if op is _MAXIMUM else (ends[0], bound)
+    least, largest = -np.inf, np.inf
+    if dtype.kind != "f":
+        least, largest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    low, high = (bound, largest) if op is _MAXIMUM else (least, bound)
     return np.clip(x, dtype.type(low), dtype.type(high), out=out)
-
-
-def _integer_ends(dtype: np.dtype[Any]) -> tuple[int, int]:
-    return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
 def _ufunc_into(ufunc: Any, signature: Any, operands: list[Any], out: Any) -> Any:

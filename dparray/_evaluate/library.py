@@ -61,13 +61,14 @@ def _run(
     for position, node in enumerate(step.order):
         for operand in node.operands:
             last_use[id(operand)] = position
+    queue = next(iter(targets.values())).block.queue
     layouts: dict[int, Layout] = {}
     for position, node in enumerate(step.order):
         target = targets.get(id(node))
         if target is not None and target.dtype == node.dtype:
             result = target
         else:
-            result = blocks.allocate(_queue_of(targets), node.usm_type, node.shape, node.dtype)
+            result = blocks.allocate(queue, node.usm_type, node.shape, node.dtype)
         operands = [_operand(part, layouts, slots, scalars) for part in node.operands]
         _operation(library, node, operands, result)
         layouts[id(node)] = result
@@ -80,10 +81,6 @@ def _run(
         for value, _ in step.values:
             source = _operand(value, layouts, slots, scalars)
             _store(library, targets[id(value)], source)
-
-
-def _queue_of(layouts: Mapping[int, Layout]) -> Any:
-    return next(iter(layouts.values())).block.queue
 
 
 def _operand(
@@ -197,7 +194,6 @@ def _check_conversion(library: Library, source: np.dtype[Any], target: np.dtype[
 def _reduced(
     library: Library, call: Callable[..., Any], node: Node, op: Reduce, sources: Sequence[Any]
 ) -> Any:
-    """Compute a reduction."""
     layout, *scalars = sources
     row, loop_dtype = op.reduction, node.signature[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}

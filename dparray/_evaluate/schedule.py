@@ -479,7 +479,6 @@ class _Scheduler:
         size: int,
         must_compile: bool,
     ) -> KernelLaunch:
-        """Return the launch of a program."""
         structure = program.structure
         entry = entry_of(structure, self.traits.fp_contract, self.traits.target)
         stored = [slot_of(layout) for _, layout in outputs]

@@ -107,17 +107,8 @@ def contraction(
     whole: int,
     reason: str,
     terms: Callable[[tuple[int, ...]], int],
-    *,
-    expression: str = "",
-    alone: Callable[[Sequence[Any], Any], None] | None = None,
-    implementation: Callable[[Sequence[Any], Any], None] | None = None,
-    launch: Callable[[Any, Tail | None], ContractionLaunch] | None = None,
-    takes_tail: bool = False,
-    shape: tuple[int, ...] = (),
+    **fields: Any,
 ) -> Contraction:
-    """Return a contraction of arrays of any real dtype."""
-    return Contraction(
-        name, NO_UFUNC, summary, expression=expression, kinds="biuf", cost=REDUCTION_COST,
-        whole=whole, alone=alone, implementation=implementation, launch=launch,
-        takes_tail=takes_tail, shape=shape, reason=reason, terms=terms,
-    )  # fmt: skip
+    """Return a contraction of arrays of any real dtype, with further fields by their names."""
+    fields |= {"kinds": "biuf", "cost": REDUCTION_COST}
+    return Contraction(name, NO_UFUNC, summary, whole=whole, reason=reason, terms=terms, **fields)

@@ -41,8 +41,7 @@ def leaves(queue: Any, nbytes: int) -> None:
     Raises:
         FallbackError: the policy forbids the copy.
     """
-    policy = config.fallback
-    if policy == "allow":
+    if config.fallback == "allow":
         return
     user = _hooks.user_frame()
     operation = _hooks.public_name()
@@ -54,12 +53,16 @@ def leaves(queue: Any, nbytes: int) -> None:
         f'device first (x.to_device("cpu")), {_library_missing(queue)}compute it in another way, '
         'or allow it: dp.config.override(fallback="allow")'
     )
-    if policy == "error":
+    _raise_or_warn(text, user.f_code.co_filename, user.f_lineno, operation)
+
+
+def _raise_or_warn(text: str, file: str, line: int, function: str) -> None:
+    """Raise if the policy forbids a copy or a loop, otherwise warn once for a line."""
+    if config.fallback == "error":
         raise FallbackError(text)
-    site = (user.f_code.co_filename, user.f_lineno, operation)
-    if site not in _told:
-        _told.add(site)
-        warnings.warn_explicit(text, FallbackWarning, site[0], site[1])
+    if (file, line, function) not in _told:
+        _told.add((file, line, function))
+        warnings.warn_explicit(text, FallbackWarning, file, line)
 
 
 def _library_missing(queue: Any) -> str:
@@ -94,9 +97,4 @@ def is_sequential(queue: Any, function: str, file: str, line: int, nbytes: int =
         "with dp.prange if its iterations are independent, move the arrays to a CPU device "
         '(x.to_device("cpu")), or allow it: dp.config.override(fallback="allow")'
     )
-    if policy == "error":
-        raise FallbackError(text)
-    site = (file, line, function)
-    if site not in _told:
-        _told.add(site)
-        warnings.warn_explicit(text, FallbackWarning, file, line)
+    _raise_or_warn(text, file, line, function)
