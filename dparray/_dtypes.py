@@ -191,10 +191,10 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
     """
     if any(type(each) is not type and is_bfloat16(each) for each in operands):
         try:
-            found = resolve(ufunc, tuple(_stand_ins(operands)))
+            dtypes = resolve(ufunc, tuple(_stand_ins(operands)))
         except DTypeError:
             raise _undefined(ufunc, operands) from None
-        return tuple(bfloat16() if dtype == float16 else dtype for dtype in found)
+        return tuple(bfloat16() if dtype == float16 else dtype for dtype in dtypes)
     try:
         return tuple(ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout)))
     except TypeError:
@@ -223,13 +223,14 @@ def promotion_key(scalar: Any) -> Any:
 
 def promote(dtypes: Iterable[Any]) -> np.dtype[Any]:
     """Return the dtype that all ``dtypes`` (and weak Python scalars) promote to."""
-    given = list(dtypes)
-    if given and isinstance(given[0], np.dtype) and given.count(given[0]) == len(given):
-        return given[0]
-    if any(isinstance(each, np.dtype) and is_bfloat16(each) for each in given):
-        promoted = np.result_type(*_stand_ins(given))
+    operands = list(dtypes)
+    first = operands[0] if operands else None
+    if isinstance(first, np.dtype) and operands.count(first) == len(operands):
+        return first
+    if any(isinstance(each, np.dtype) and is_bfloat16(each) for each in operands):
+        promoted = np.result_type(*_stand_ins(operands))
         return bfloat16() if promoted == float16 else promoted
-    return np.result_type(*given)
+    return np.result_type(*operands)
 
 
 @lru_cache(maxsize=1024)
@@ -251,10 +252,10 @@ def _stand_ins(dtypes: Iterable[Any]) -> Iterator[Any]:
     it the result is float32. So float16 stands for it where no other float is, float32 else, and
     int8 for all integers, which NumPy would promote to larger floats.
     """
-    given = list(dtypes)
-    strong = [each for each in given if isinstance(each, np.dtype)]
+    operands = list(dtypes)
+    strong = [each for each in operands if isinstance(each, np.dtype)]
     is_alone = not any(each.kind in "fc" for each in strong)
-    for each in given:
+    for each in operands:
         if isinstance(each, np.dtype) and is_bfloat16(each):
             yield float16 if is_alone else float32
         elif isinstance(each, np.dtype) and each.kind in "iu":

@@ -290,8 +290,8 @@ def _queue_named(device: Any) -> Queue:
     """
     for driver in drivers_for(device):
         if isinstance(device, str):
-            found = driver.select(device)
-            queue = None if found is None else driver.default_queue(found)
+            selected = driver.select(device)
+            queue = None if selected is None else driver.default_queue(selected)
         else:
             queue = driver.taken(device)
         if queue is not None:

@@ -60,13 +60,13 @@ _when_loaded: list[Callable[[Driver], None]] = []
 def driver_named(name: str) -> Driver | Missing:
     """Return a driver, imported at the first call, or the reason why it is missing."""
     with _lock:
-        found = _found.get(name)
-        if found is None:
-            found = _found[name] = _import(name)
-            if not isinstance(found, Missing):
+        driver = _found.get(name)
+        if driver is None:
+            driver = _found[name] = _import(name)
+            if not isinstance(driver, Missing):
                 for action in _when_loaded:
-                    action(found)
-        return found
+                    action(driver)
+        return driver
 
 
 def _import(name: str) -> Driver | Missing:
@@ -91,8 +91,8 @@ def loaded() -> tuple[Driver, ...]:
     """Return the imported drivers, and SYCL's if dpctl is imported: others have no queues yet."""
     if "dpctl" in sys.modules:
         driver_named("sycl")
-    found = [each for each in _found.values() if not isinstance(each, Missing)]
-    return (*found, *others)
+    imported = [each for each in _found.values() if not isinstance(each, Missing)]
+    return (*imported, *others)
 
 
 def _is_replaced(name: str) -> bool:
@@ -112,9 +112,9 @@ def each_driver() -> Iterator[Driver]:
     for name in NAMES:
         if _is_replaced(name):
             continue
-        found = driver_named(name)
-        if not isinstance(found, Missing):
-            yield found
+        driver = driver_named(name)
+        if not isinstance(driver, Missing):
+            yield driver
     yield from others
 
 
@@ -143,9 +143,9 @@ def drivers_for(value: object) -> Iterator[Driver]:
         asked = NAMES if is_cudas else ("sycl",) if is_sycls else ()
     names = [name for name in asked if name in NAMES]
     for name in names:
-        found = driver_named(name)
-        if not isinstance(found, Missing):
-            yield found
+        candidate = driver_named(name)
+        if not isinstance(candidate, Missing):
+            yield candidate
     if isinstance(value, str):
         names.append("host")  # It was tried above, or another driver has the processor.
     yield from (driver for driver in loaded() if driver.name not in names)
@@ -160,8 +160,8 @@ def is_name_of_cuda(words: str) -> bool:
 
 def missing() -> tuple[Missing, ...]:
     """Return the drivers that this installation does not have."""
-    found = map(driver_named, NAMES)
-    return tuple(each for each in found if isinstance(each, Missing))
+    all_drivers = map(driver_named, NAMES)
+    return tuple(each for each in all_drivers if isinstance(each, Missing))
 
 
 class _ByType(dict[type, Driver]):

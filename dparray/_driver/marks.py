@@ -136,8 +136,8 @@ class Marks:
 
     def is_after_others(self, mark: Mark | None) -> bool:
         """Return whether work with unknown memory is complete, or precedes a launch."""
-        at = self._others_at
-        return at <= self._done_at or (mark is not None and at <= mark[1])
+        others_at = self._others_at
+        return others_at <= self._done_at or (mark is not None and others_at <= mark[1])
 
     def is_after_all(self, mark: Mark) -> bool:
         """Return whether no work was added after a launch."""

@@ -44,10 +44,10 @@ def why_none() -> str:
 
 
 def unusable(device: Device) -> str | None:
-    found = tuple(device.compute_capability)
-    if found >= _OLDEST:
+    own = tuple(device.compute_capability)
+    if own >= _OLDEST:
         return None
-    oldest, capability = (".".join(map(str, each)) for each in (_OLDEST, found))
+    oldest, capability = (".".join(map(str, each)) for each in (_OLDEST, own))
     return f"it has compute capability {capability}, and kernels need {oldest}"
 
 
@@ -76,11 +76,11 @@ def taken(value: Any) -> Queue | None:
 @cache
 def _traits(number: int) -> Traits:
     device = Device(number)
-    found = device.properties
+    own = device.properties
     version = call(driver.cuDriverGetVersion)
     memory = int(call(driver.cuDeviceTotalMem, number))
     aspects = {"fp16", "fp64", "atomic64", "profiling", "usm_device", "usm_host"}
-    if found.concurrent_managed_access:
+    if own.concurrent_managed_access:
         aspects.add("usm_shared")
     return Traits(
         driver="cuda",
@@ -91,12 +91,12 @@ def _traits(number: int) -> Traits:
         backend="cuda",
         filter_string=describe(device),
         is_part=False,
-        units=found.multiprocessor_count,
-        threads=found.max_threads_per_multiprocessor // found.warp_size,
-        group=found.max_threads_per_block,
-        sizes=(found.max_block_dim_x, found.max_block_dim_y, found.max_block_dim_z),
-        sub_groups=(found.warp_size,),
-        local_memory=found.max_shared_memory_per_block_optin,
+        units=own.multiprocessor_count,
+        threads=own.max_threads_per_multiprocessor // own.warp_size,
+        group=own.max_threads_per_block,
+        sizes=(own.max_block_dim_x, own.max_block_dim_y, own.max_block_dim_z),
+        sub_groups=(own.warp_size,),
+        local_memory=own.max_shared_memory_per_block_optin,
         memory=memory,
         largest=memory,
         aspects=frozenset(aspects),
@@ -105,7 +105,7 @@ def _traits(number: int) -> Traits:
         library="CuPy" if importlib.util.find_spec("cupy") else "",
         library_fix=f"{INSTALL}, which brings CuPy for the device",
         chooses_groups=False,
-        groups=(found.max_grid_dim_x, found.max_grid_dim_y, found.max_grid_dim_z),
+        groups=(own.max_grid_dim_x, own.max_grid_dim_y, own.max_grid_dim_z),
         loads_vectors=True,
     )
 
@@ -146,14 +146,14 @@ def platforms() -> list[dict[str, Any]]:
     """Return NVIDIA's driver and its devices, for `dparray info`."""
     if not call(driver.cuDeviceGetCount):
         return []
-    found: Sequence[Device] = Device.get_all_devices()
+    all_devices: Sequence[Device] = Device.get_all_devices()
     return [
         {
             "name": "NVIDIA CUDA",
             "vendor": "NVIDIA Corporation",
-            "version": _traits(found[0].device_id).version,
+            "version": _traits(all_devices[0].device_id).version,
             "backend": "cuda",
-            "devices": [_facts(device) for device in found],
+            "devices": [_facts(device) for device in all_devices],
         }
     ]
 

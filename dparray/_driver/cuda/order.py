@@ -25,20 +25,20 @@ class Order(Marks):
     def before_launch(self) -> list[Any]:
         """Return the events that work on other queues must wait for, the last launch at the end."""
         count, last = self.count, self._last
-        found: list[Any] = []
+        events: list[Any] = []
         if self._others:
             with lock:
                 for queue, event in tuple(self._others.items()):
                     if event.is_done:
                         del self._others[queue]
                     else:
-                        found.append(event)
+                        events.append(event)
         if last is not None:
-            found.append(last)
+            events.append(last)
             # Programs that only launch query no state, so finished launches would seem pending.
-            if count % MAX_SHORT_BACKLOG == 0 and len(found) == 1 and last.is_done:
+            if count % MAX_SHORT_BACKLOG == 0 and len(events) == 1 and last.is_done:
                 self.note_done(count)
-        return found
+        return events
 
     def add_event_pair(self, kept: Any, events: Any) -> None:
         """Add work of other queues, of other libraries, and copies."""

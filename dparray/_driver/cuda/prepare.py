@@ -31,9 +31,9 @@ def absence() -> tuple[str, str] | None:
             "install NVIDIA's driver 580 or newer",
         )
     if version < _OLDEST:
-        found = f"{version // 1000}.{version % 1000 // 10}"
+        cuda_version = f"{version // 1000}.{version % 1000 // 10}"
         return (
-            f"the NVIDIA driver is for CUDA {found}, and dparray needs CUDA 13",
+            f"the NVIDIA driver is for CUDA {cuda_version}, and dparray needs CUDA 13",
             "install NVIDIA's driver 580 or newer",
         )
     if status not in (0, bindings.CUresult.CUDA_ERROR_NO_DEVICE):

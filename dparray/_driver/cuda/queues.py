@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -23,6 +24,7 @@ _TIMED = EventOptions(timing_enabled=True)
 _SECONDS_OF_ORIGIN = 1.0
 
 
+@dataclass(slots=True, eq=False)
 class Event:
     """A point in the work of a queue.
 
@@ -34,14 +36,11 @@ class Event:
             event before the work.
     """
 
-    __slots__ = ("_is_done", "number", "queue", "raw", "times")
-
-    def __init__(self, queue: Queue, raw: Any, number: int, times: Any) -> None:
-        self.queue = queue
-        self.raw = raw
-        self.number = number
-        self.times = times
-        self._is_done = False
+    queue: Queue
+    raw: Any
+    number: int
+    times: Any
+    _is_done: bool = False
 
     @property
     def is_done(self) -> bool:

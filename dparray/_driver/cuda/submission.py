@@ -51,14 +51,14 @@ def _parameters(kinds: bytes, addresses: bytes) -> tuple[Any, Any, int]:
     values = kind.from_buffer_copy(addresses)
     if not (pointers or local):
         return values, values, 0
-    found, first, nbytes = kind.from_buffer_copy(addresses), addressof(values), 0
+    parameters, first, nbytes = kind.from_buffer_copy(addresses), addressof(values), 0
     for at in pointers:
-        found[at] = first + 8 * at
+        parameters[at] = first + 8 * at
     for at in local:
         size = LocalMemory.from_address(values[at]).nbytes
-        values[at], found[at] = nbytes, first + 8 * at
+        values[at], parameters[at] = nbytes, first + 8 * at
         nbytes += -(-size // _ALIGNMENT) * _ALIGNMENT
-    return found, values, nbytes
+    return parameters, values, nbytes
 
 
 @lru_cache(maxsize=1024)
@@ -93,8 +93,8 @@ def addresses_of_functions() -> tuple[int, int, int, int]:
     """Return the driver's functions that launch; read, push and pop the current context."""
     version = call(driver.cuDriverGetVersion)
     names = (b"cuLaunchKernel", b"cuCtxGetCurrent", b"cuCtxPushCurrent", b"cuCtxPopCurrent")
-    found = [call(driver.cuGetProcAddress, name, version, 0) for name in names]
-    return tuple(int(each[0]) for each in found)  # type: ignore[return-value]
+    functions = [call(driver.cuGetProcAddress, name, version, 0) for name in names]
+    return tuple(int(each[0]) for each in functions)  # type: ignore[return-value]
 
 
 def submit(

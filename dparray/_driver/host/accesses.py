@@ -38,8 +38,8 @@ class Access(NamedTuple):
 
 def may_be_moved(function: Function, blocks: Sequence[Block]) -> bool:
     """Return whether LLVM might move an access of a loop's body across one to the same memory."""
-    found = [_access(function, one) for block in blocks for one in block.body]
-    accesses = [each for each in found if each is not None]
+    each_access = [_access(function, one) for block in blocks for one in block.body]
+    accesses = [each for each in each_access if each is not None]
     for at, first in enumerate(accesses):
         overlaps, offsets = False, set[int]()
         for each in [] if first.is_dense else accesses[at + 1 :]:
@@ -61,10 +61,10 @@ def _is(function: Function, name: str, opcode: str) -> bool:
 
 
 def _access(function: Function, one: Instruction) -> Access | None:
-    found = _POINTER.match(one.text)
-    if found is None:
+    pointer = _POINTER.match(one.text)
+    if pointer is None:
         return None
-    kind, base = found.groups()
+    kind, base = pointer.groups()
     indices, offset, stride = list[str](), 0, 0
     while _is(function, base, "getelementptr"):
         address = _ADDRESS.fullmatch(function.defs[base][1].text)

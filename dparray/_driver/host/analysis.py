@@ -98,9 +98,9 @@ class Function:
                 if call is None:
                     kept.append(one)
                 elif call.name == "dparray.local":
-                    place = f"getelementptr i8, ptr %dp.local, i64 {call.given[0]}"
+                    place = f"getelementptr i8, ptr %dp.local, i64 {call.arguments[0]}"
                     kept.append(Instruction(one.name, "getelementptr", place, "ptr"))
-                elif call.name in IDS and not call.given[0].isdigit():
+                elif call.name in IDS and not call.arguments[0].isdigit():
                     kept += self._chosen_id(one, call)
                 elif (value := self._number(call)) is not None:
                     assert one.name is not None
@@ -113,7 +113,7 @@ class Function:
     def _number(self, call: Call) -> str | None:
         """Return the value of an id or a size; ``None`` for other functions."""
         if call.name in IDS:
-            return self._id(IDS[call.name], int(call.given[0]))
+            return self._id(IDS[call.name], int(call.arguments[0]))
         items = math.prod(self.local) if self.local else 0
         return {
             "get_work_dim": str(self.ndim),
@@ -133,21 +133,23 @@ class Function:
 
     def _chosen_id(self, one: Instruction, call: Call) -> list[Instruction]:
         """Return the instructions that choose the id of a dimension which is not a constant."""
-        code, which = IDS[call.name], call.given[0]
-        value, made = self._id(code, self.ndim), []
+        code, which = IDS[call.name], call.arguments[0]
+        value, instructions = self._id(code, self.ndim), []
         for dimension in range(self.ndim):
             is_it = f"{one.name}.is{dimension}".replace('"', "")
             is_last = dimension == self.ndim - 1
             name = one.name if is_last else f"{one.name}.or{dimension}".replace('"', "")
             own = self._id(code, dimension)
-            made.append(Instruction(is_it, "icmp", f"icmp eq i32 {which}, {dimension}", "i1"))
+            instructions.append(
+                Instruction(is_it, "icmp", f"icmp eq i32 {which}, {dimension}", "i1")
+            )
             text = f"select i1 {is_it}, i64 {own}, i64 {value}"
-            made.append(Instruction(name, "select", text, "i64"))
+            instructions.append(Instruction(name, "select", text, "i64"))
             assert name is not None
             value = name
-        for each in made:
+        for each in instructions:
             each.used = NAME.findall(each.text)
-        return made
+        return instructions
 
     def _rename(self, replaced: dict[str, str]) -> None:
         for one in [one for block in self.blocks for one in block.body]:
@@ -161,27 +163,27 @@ class Function:
 
     def _cut_joint(self) -> None:
         """Begin a block behind each operation of several work-items."""
-        made: list[Block] = []
+        parts: list[Block] = []
         last_part: dict[str, str] = {}
         for block in self.blocks:
             current = Block(block.name, [])
-            made.append(current)
+            parts.append(current)
             for one in block.body:
                 call = called(one)
                 if call is None or not is_joint(call.name):
                     current.body.append(one)
                     continue
-                after = f"{block.name}.after{len(made)}"
+                after = f"{block.name}.after{len(parts)}"
                 self.joint[after] = call, one.name
-                used = [each for each in call.given if each.startswith("%")]
+                used = [each for each in call.arguments if each.startswith("%")]
                 current.body.append(Instruction(None, "joint", one.text, "void", used))
                 current.to = [after]
                 current = Block(after, [])
-                made.append(current)
+                parts.append(current)
             current.to = block.to
             last_part[block.name] = current.name
-        self.blocks = made
-        for one in [one for block in made for one in block.body]:
+        self.blocks = parts
+        for one in [one for block in parts for one in block.body]:
             one.phi = [(value, last_part[block]) for value, block in one.phi]
 
     def _drop_single_phis(self) -> None:
@@ -281,7 +283,7 @@ class Function:
         while changed:
             changed = False
             for block in self.blocks:
-                found = {
+                differing = {
                     one.name
                     for one in block.body
                     if one.name and (self._diverges(one) or (one.phi and block.name in joins))
@@ -289,9 +291,9 @@ class Function:
                 if block.name in self.joint:
                     call, name = self.joint[block.name]
                     if name and not _is_uniform(call):
-                        found.add(name)
-                if not found <= self.divergent:
-                    self.divergent |= found
+                        differing.add(name)
+                if not differing <= self.divergent:
+                    self.divergent |= differing
                     changed = True
                 is_choice = len(block.to) > 1 and block.name not in handled
                 if is_choice and not self.divergent.isdisjoint(block.body[-1].used):
@@ -354,9 +356,9 @@ class Function:
         definition dominates its uses, so an operand cannot have been defined again between them.
         The bases are the uniform values that are loaded for it.
         """
-        given = {name for name, _ in self.parameters}
+        inputs = {name for name, _ in self.parameters}
         every = [one for block in self.blocks for one in block.body if one.name]
-        given |= {one.name for one in every if one.name and one.opcode == "alloca"}
+        inputs |= {one.name for one in every if one.name and one.opcode == "alloca"}
         pure = {
             one.name: one
             for one in every
@@ -374,7 +376,7 @@ class Function:
             changed = False
             for name, one in pure.items():
                 if name not in cheap and all(
-                    each in given or each in cheap or each in uniform or each.startswith("%dp.")
+                    each in inputs or each in cheap or each in uniform or each.startswith("%dp.")
                     for each in one.used
                 ):
                     cheap[name] = one
@@ -389,15 +391,15 @@ class Function:
 
 def is_of_sub_group(call: Call) -> bool:
     """Return whether an operation of several work-items concerns a sub-group."""
-    return call.name == "sub_group_shuffle" or call.given[0] == "3"
+    return call.name == "sub_group_shuffle" or call.arguments[0] == "3"
 
 
 def _is_uniform(call: Call) -> bool:
     """Return whether a group function has one result for the whole group."""
-    if call.name == "__spirv_ControlBarrier" or call.given[0] != "2":
+    if call.name == "__spirv_ControlBarrier" or call.arguments[0] != "2":
         return False
     return call.name == "__spirv_GroupBroadcast" or (
-        call.name.startswith("__spirv_Group") and call.given[1] == "0"
+        call.name.startswith("__spirv_Group") and call.arguments[1] == "0"
     )
 
 

@@ -15,15 +15,15 @@ def dominators(
         before: returns the blocks before one.
         names: all blocks.
     """
-    found = {name: {name} if name in starts else set(names) for name in names}
+    of_block = {name: {name} if name in starts else set(names) for name in names}
     changed = True
     while changed:
         changed = False
         for name in names:
             if name in starts:
                 continue
-            sets = [found[each] for each in before(name) if each in found]
+            sets = [of_block[each] for each in before(name) if each in of_block]
             new = {name} | (set.intersection(*sets) if sets else set())
-            if new != found[name]:
-                found[name], changed = new, True
-    return found
+            if new != of_block[name]:
+                of_block[name], changed = new, True
+    return of_block

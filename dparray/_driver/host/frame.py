@@ -146,20 +146,20 @@ class Frame:
                 lines.append(f"  %dp.g0 = add i64 {rest}, 0")
         return lines
 
-    def given(self, values: dict[str, str], known: str) -> str:
+    def arguments(self, values: dict[str, str], known: str) -> str:
         """Return arguments for the parameters and ids.
 
         Args:
             values: those that differ from their names.
             known: a pattern for the names of the other ids that have values.
         """
-        found = [f"{kind} {name}" for name, kind in self.function.parameters]
+        arguments = [f"{kind} {name}" for name, kind in self.function.parameters]
         for kind, name in ids(self.function.ndim):
             value = name if re.fullmatch(known, name) else "null" if kind == "ptr" else "0"
-            found.append(f"{kind} {values.get(name, value)}")
-        return ", ".join(found)
+            arguments.append(f"{kind} {values.get(name, value)}")
+        return ", ".join(arguments)
 
-    def taken(self, extra: str = "") -> str:
+    def parameters(self, extra: str = "") -> str:
         """Return the parameters that these arguments are for."""
         given = [f"{kind} {name}" for name, kind in self.function.parameters]
         return (

@@ -138,7 +138,7 @@ def _identity(operation: str, kind: str) -> str:
 def _combined(call: Call, own: str, plan: Plan, k: int, put: _Put, needs: set[str]) -> list[str]:
     """Reduce or scan the values of each group or sub-group."""
     step = str(plan.function.lanes) if is_of_sub_group(call) else "%dp.count"
-    kind, mode = call.kind, call.given[1]
+    kind, mode = call.kind, call.arguments[1]
     operation = call.name.removeprefix("__spirv_Group")
     lines = [
         f"  br label %gr{k}",

@@ -183,9 +183,9 @@ class Kernel:
 
     def _definition(self) -> re.Match[str]:
         pattern = rf'^define [^\n]*@"?{re.escape(self._entry)}"?\(.*?^\}}\n'
-        found = re.search(pattern, self._text, re.MULTILINE | re.DOTALL)
-        assert found is not None
-        return found
+        match = re.search(pattern, self._text, re.MULTILINE | re.DOTALL)
+        assert match is not None
+        return match
 
     # -- code
 
@@ -258,12 +258,12 @@ class Kernel:
         Raises:
             KernelCompileError: the driver does not support the kernel.
         """
-        found = self._launches.get((space, units))
-        if found is None:
+        over_range = self._launches.get((space, units))
+        if over_range is None:
             if len(self._launches) > 1024:
                 self._launches.clear()
-            found = self._launches[space, units] = self._made_launch(space, units)
-        return found
+            over_range = self._launches[space, units] = self._made_launch(space, units)
+        return over_range
 
     def _made_launch(self, space: PackedRange, threads: int) -> Launch:
         ndim = space.dimensions

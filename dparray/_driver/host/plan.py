@@ -38,13 +38,13 @@ def memory_type(kind: str) -> str:
 
 def ids(ndim: int) -> list[tuple[str, str]]:
     """Return the types and names of the parameters for ids, sizes and memory of a group."""
-    found = [
+    parameters = [
         ("i64", f"%dp.{code}{dimension}")
         for dimension in range(ndim)
         for code in ("g", "l", "w", "gs", "ls", "ws")
     ]
-    found += [("i64", "%dp.idx"), ("i32", "%dp.lane"), ("i32", "%dp.sub_group")]
-    return [*found, ("ptr", "%dp.local"), ("ptr", "%dp.work")]
+    parameters += [("i64", "%dp.idx"), ("i32", "%dp.lane"), ("i32", "%dp.sub_group")]
+    return [*parameters, ("ptr", "%dp.local"), ("ptr", "%dp.work")]
 
 
 class Plan:
@@ -112,13 +112,13 @@ class Plan:
                 for each in dict.fromkeys(one.used):
                     users.setdefault(each, []).append(one)
         for name, one in self.allocas.items():
-            found = _SCALAR_ARRAY.fullmatch(one.kind)
-            if not found or name in self.interleaved:
+            match = _SCALAR_ARRAY.fullmatch(one.kind)
+            if not match or name in self.interleaved:
                 continue
             changes = self._interleaved_accesses(name, one.kind, users)
             if changes is None:
                 continue
-            self.interleaved[name] = found[2]
+            self.interleaved[name] = match[2]
             zeros = []
             for user, text in changes:
                 if text is None:
@@ -127,9 +127,9 @@ class Plan:
                     user.text = text
             for block in self.function.blocks:
                 for user in [each for each in block.body if each in zeros]:
-                    at = block.body.index(user)
-                    made = self._cleared(name, int(found[1]), found[2], block, at)
-                    block.body[at : at + 1] = made
+                    position = block.body.index(user)
+                    clearing = self._cleared(name, int(match[1]), match[2], block, position)
+                    block.body[position : position + 1] = clearing
 
     def _interleaved_accesses(
         self, name: str, whole: str, users: dict[str, list[Instruction]]
@@ -138,9 +138,9 @@ class Plan:
 
         The result is ``None`` if there are other uses of the array.
         """
-        found = _SCALAR_ARRAY.fullmatch(whole)
-        assert found is not None
-        count, kind = int(found[1]), found[2]
+        match = _SCALAR_ARRAY.fullmatch(whole)
+        assert match is not None
+        count, kind = int(match[1]), match[2]
         zeros = f"i8 0, i64 {count * size_of(kind)},"
         changes: list[tuple[Instruction, str | None]] = []
         pointers = [name]
@@ -154,10 +154,10 @@ class Plan:
                         return None
                     changes.append((user, None))
                     continue
-                at = _element(user, pointer, whole, kind)
-                if at is None or user.name is None:
+                element = _element(user, pointer, whole, kind)
+                if element is None or user.name is None:
                     return None
-                text = f"getelementptr [{self.count} x {kind}], ptr {pointer}, {at}"
+                text = f"getelementptr [{self.count} x {kind}], ptr {pointer}, {element}"
                 changes.append((user, text))
                 pointers.append(user.name)
         return changes
@@ -166,7 +166,7 @@ class Plan:
         self, name: str, count: int, kind: str, block: Block, number: int
     ) -> list[Instruction]:
         """Return the instructions that clear an interleaved array."""
-        made = []
+        instructions = []
         zero = "zeroinitializer" if kind in ("half", "float", "double") else "0"
         for at in range(count):
             place = f"%z{number}.{at}.{spelled(name)}"
@@ -174,14 +174,14 @@ class Plan:
             address = Instruction(place, "getelementptr", text, "ptr", [name])
             self.function.defs[place] = block.name, address
             store = f"store {kind} {zero}, ptr {place}"
-            made += [address, Instruction(None, "store", store, "void", [place])]
-        return made
+            instructions += [address, Instruction(None, "store", store, "void", [place])]
+        return instructions
 
     # -- values that cross blocks
 
     def _slots(self) -> dict[str, tuple[str, bool]]:
         function = self.function
-        given = {name for name, _ in function.parameters}
+        arguments = {name for name, _ in function.parameters}
         uses: dict[str, set[str]] = {}
 
         def use(value: str, where: str) -> None:
@@ -196,7 +196,7 @@ class Plan:
         return {
             name: (one.kind, name not in function.divergent and where not in function.partial)
             for name, (where, one) in function.defs.items()
-            if name not in self.cheap and name not in given and name not in self.allocas
+            if name not in self.cheap and name not in arguments and name not in self.allocas
             if one.opcode in ("phi", "joint") or uses.get(name, set()) - {where}
         }
 
@@ -289,20 +289,22 @@ class Plan:
         Such a branch is decided once, behind the loop over work-items, which LLVM can then
         vectorize.
         """
-        function, found, size = self.function, set[str](), -1
+        function, choices, size = self.function, set[str](), -1
         blocks = [block for block in function.blocks if len(set(block.to)) == 2]
-        while len(found) != size:
-            size = len(found)
+        while len(choices) != size:
+            size = len(choices)
             for block in blocks:
-                if block.name in found or not function.partial.isdisjoint([block.name, *block.to]):
+                if block.name in choices or not function.partial.isdisjoint(
+                    [block.name, *block.to]
+                ):
                     continue
                 between, meeting = function.between(block)
                 is_uniform = function.divergent.isdisjoint(block.body[-1].used)
                 if is_uniform and not between.isdisjoint(self.heads):
-                    found.add(block.name)
+                    choices.add(block.name)
                     more = [*block.to, *([] if meeting is None else [meeting])]
                     self.heads += [each for each in dict.fromkeys(more) if each not in self.heads]
-        return found
+        return choices
 
     def _is_nested(self, head: str, inside: Collection[str]) -> bool:
         others = [each for each in self.function.loops if each != head]

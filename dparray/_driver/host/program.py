@@ -58,7 +58,7 @@ class Program(Frame):
         """Return a kernel of a range as it is, in one loop."""
         self.function.diverge()
         access = access_of(self.function, self.function.blocks)
-        item = [f"define internal void @dp.item({self.taken()}) alwaysinline {{"]
+        item = [f"define internal void @dp.item({self.parameters()}) alwaysinline {{"]
         for block in self.function.blocks:
             item.append(f'"{block.name}":')
             for one in block.body:
@@ -67,7 +67,7 @@ class Program(Frame):
                     pairs = ", ".join(f'[ {value}, %"{name}" ]' for value, name in one.phi)
                     text = f"phi {one.kind} {pairs}"
                 item.append(f"  {one.name} = {text}" if one.name else f"  {text}")
-        given = self.given({f"%dp.g{self.last}": "%x"}, r"%dp\.gs?\d")
+        arguments = self.arguments({f"%dp.g{self.last}": "%x"}, r"%dp\.gs?\d")
         run = [
             *self.head(),
             *self.row(),
@@ -75,7 +75,7 @@ class Program(Frame):
             "  br i1 %any, label %item, label %unit.end",
             "item:",
             "  %x = phi i64 [ %low, %unit ], [ %x.next, %item ]",
-            f"  call void @dp.item({given}){access}",
+            f"  call void @dp.item({arguments}){access}",
             "  %x.next = add nuw nsw i64 %x, 1",
             "  %x.more = icmp slt i64 %x.next, %high",
             self.latch("%x.more", "item", "unit.end", access, self._mixes_floats()),
@@ -144,7 +144,7 @@ class Program(Frame):
     def _block(self, plan: Plan, regions: dict[str, Region]) -> list[str]:
         """Write the function that runs the regions for the work-items of a group or piece."""
         lines = [
-            f"define internal void @dp.block({self.taken(', i64 %dp.count')}) alwaysinline {{",
+            f"define internal void @dp.block({self.parameters(', i64 %dp.count')}) alwaysinline {{",
             "entry:",
             *self._arrays(plan),
             *(_scheduler(plan) if self.function.is_scheduled else ["  br label %pre0"]),
@@ -187,8 +187,10 @@ class Program(Frame):
             ]
             before = f"l{k}.{depth}"
         lines += self._numbers(k, values)
-        given = ", ".join(f"{kind} {values.get(name, name)}" for kind, name in parameters_of(plan))
-        lines.append(f"  %r{k} = call i32 @dp.region{k}({given}){region.access}")
+        arguments = ", ".join(
+            f"{kind} {values.get(name, name)}" for kind, name in parameters_of(plan)
+        )
+        lines.append(f"  %r{k} = call i32 @dp.region{k}({arguments}){region.access}")
         if is_choice or is_scheduled:
             lines += [
                 f"  %pp{k} = getelementptr i32, ptr %dp.pc, i64 {values['%dp.idx']}",
@@ -287,17 +289,17 @@ class Program(Frame):
             lines.append(f"  %rest{dimension} = udiv i64 {rest}, %dp.ws{dimension}")
             rest = f"%rest{dimension}"
         lines.append(f"  %dp.w0 = add i64 {rest}, 0")
-        given = self.given({}, r"%dp\.(?:(?:w|gs|ls|ws)\d|local|work)")
+        arguments = self.arguments({}, r"%dp\.(?:(?:w|gs|ls|ws)\d|local|work)")
         count = math.prod(self.function.local or ())
-        return [*lines, f"  call void @dp.block({given}, i64 {count})", "  br label %unit.end"]
+        return [*lines, f"  call void @dp.block({arguments}, i64 {count})", "  br label %unit.end"]
 
     def _pieces(self, count: int) -> list[str]:
         """Write the loop over blocks of a row, which calls a copy for the last items."""
 
         def call(start: str, count: str) -> str:
             known = r"%dp\.(?:gs?\d|work)"
-            given = self.given({f"%dp.g{self.last}": start}, known)
-            return f"  call void @dp.block({given}, i64 {count})"
+            arguments = self.arguments({f"%dp.g{self.last}": start}, known)
+            return f"  call void @dp.block({arguments}, i64 {count})"
 
         return [
             *self.row(),

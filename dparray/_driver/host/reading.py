@@ -60,13 +60,13 @@ class Call(NamedTuple):
     Attributes:
         name: the function, without its mangled types.
         kind: the type of the result.
-        given: the arguments without their types.
+        arguments: the arguments without their types.
         types: the types of the arguments.
     """
 
     name: str
     kind: str
-    given: list[str]
+    arguments: list[str]
     types: list[str]
 
 
@@ -89,9 +89,9 @@ def size_of(kind: str) -> int:
         return max(1, int(kind[1:]) // 8)
     if kind.startswith("{"):
         return sum(-(-size_of(each) // 8) * 8 for each in split(kind[1:-1]))
-    found = re.fullmatch(r"[\[<](\d+) x (.*)[\]>]", kind)
-    assert found is not None, kind
-    nbytes = int(found[1]) * size_of(found[2])
+    match = re.fullmatch(r"[\[<](\d+) x (.*)[\]>]", kind)
+    assert match is not None, kind
+    nbytes = int(match[1]) * size_of(match[2])
     return 1 << (nbytes - 1).bit_length() if kind[0] == "<" else nbytes
 
 
@@ -117,18 +117,18 @@ def read(function: Any, text: str) -> tuple[list[Block], list[tuple[str, str]]]:
 
 
 def _lines_of_blocks(text: str) -> list[tuple[str, list[str]]]:
-    found: list[tuple[str, list[str]]] = []
+    blocks: list[tuple[str, list[str]]] = []
     for line in text.splitlines()[1:]:
         if line == "}":
             break
         label = re.match(r'^("[^"]*"|[-\w.$]+):', line)
         if label:
-            found.append((label[1].strip('"'), []))
+            blocks.append((label[1].strip('"'), []))
         elif line.strip() and not line.lstrip().startswith((";", "#dbg")):
-            if not found:
-                found.append(("entry", []))
-            found[-1][1].append(line.strip())
-    return found
+            if not blocks:
+                blocks.append(("entry", []))
+            blocks[-1][1].append(line.strip())
+    return blocks
 
 
 def _instruction(instruction: Any, line: str) -> Instruction:
@@ -149,15 +149,15 @@ def _instruction(instruction: Any, line: str) -> Instruction:
 
 def called(one: Instruction) -> Call | None:
     """Return the call of a function by an instruction, ``None`` for another instruction."""
-    found = _CALL.search(one.text) if one.opcode == "call" else None
-    if not found:
+    match = _CALL.search(one.text) if one.opcode == "call" else None
+    if not match:
         return None
-    mangled = _MANGLED.fullmatch(found[2])
-    name = mangled[2][: int(mangled[1])] if mangled else found[2]
-    arguments = split(found[3])
+    mangled = _MANGLED.fullmatch(match[2])
+    name = mangled[2][: int(mangled[1])] if mangled else match[2]
+    arguments = split(match[3])
     return Call(
         name,
-        found[1],
+        match[1],
         [each.rpartition(" ")[2] for each in arguments],
         [each[: each.index(">") + 1] if each[0] == "<" else each.split()[0] for each in arguments],
     )

@@ -35,16 +35,16 @@ def access_of(function: Function, blocks: Sequence[Block]) -> str:
 
 def parameters_of(plan: Plan) -> list[tuple[str, str]]:
     """Return the types and names of a region's parameters."""
-    found = [(kind, name) for name, kind in plan.function.parameters] + ids(plan.function.ndim)
+    pairs = [(kind, name) for name, kind in plan.function.parameters] + ids(plan.function.ndim)
     for name, (kind, is_uniform) in plan.slots.items():
         own = spelled(name)
-        found += [(kind, f"%uv.{own}"), ("ptr", f"%o.{own}")] if is_uniform else []
-        found += [] if is_uniform else [("ptr", f"%c.{own}")]
-    found += [("ptr", f"%pv.{spelled(name)}") for name in plan.allocas]
+        pairs += [(kind, f"%uv.{own}"), ("ptr", f"%o.{own}")] if is_uniform else []
+        pairs += [] if is_uniform else [("ptr", f"%c.{own}")]
+    pairs += [("ptr", f"%pv.{spelled(name)}") for name in plan.allocas]
     for _, result in plan.function.joint.values():
         if result:
-            found += [("ptr", f"%in.{spelled(result)}"), ("ptr", f"%ln.{spelled(result)}")]
-    return [*found, ("ptr", "%dp.pc")] if plan.has_places else found
+            pairs += [("ptr", f"%in.{spelled(result)}"), ("ptr", f"%ln.{spelled(result)}")]
+    return [*pairs, ("ptr", "%dp.pc")] if plan.has_places else pairs
 
 
 class Region:
@@ -90,18 +90,18 @@ class Region:
         return [self._head, *(name for name in rest if name != self._head)]
 
     def _changed(self) -> set[str]:
-        found: set[str] = set()
+        changed: set[str] = set()
         for name in self._names:
-            found |= self._plan.written[name]
+            changed |= self._plan.written[name]
             for each in self._plan.function.by[name].to:
                 body = self._plan.function.by[each].body
-                found |= {one.name for one in body if one.phi and one.name}
-        return found & set(self._plan.slots)
+                changed |= {one.name for one in body if one.phi and one.name}
+        return changed & set(self._plan.slots)
 
     def _text(self) -> str:
         plan = self._plan
-        given = ", ".join(f"{kind} {name}" for kind, name in parameters_of(plan))
-        lines = [f"define internal i32 @dp.region{self._number}({given}) alwaysinline {{"]
+        parameters = ", ".join(f"{kind} {name}" for kind, name in parameters_of(plan))
+        lines = [f"define internal i32 @dp.region{self._number}({parameters}) alwaysinline {{"]
         lines += ["dp.start:", *self._start()]
         for position, name in enumerate(self._names):
             lines += self._block(position, name)
@@ -238,14 +238,14 @@ class Region:
         self, source: str, to: str, values: dict[str, str], into: list[str], suffix: str
     ) -> list[tuple[Instruction, str]]:
         """Return the phis of a block, and their values if it follows another block."""
-        found, values = [], dict(values)
+        phis, values = [], dict(values)
         for one in self._plan.function.by[to].body:
             if one.phi:
                 value = next(value for value, block in one.phi if block == source)
                 if value.startswith("%"):
                     value = self._resolved(value, values, into, suffix)
-                found.append((one, value))
-        return found
+                phis.append((one, value))
+        return phis
 
     def _edge(self, source: str, to: str, values: dict[str, str]) -> str:
         """Return the label for an edge, with the stores of phis and the end of the region."""
@@ -306,36 +306,35 @@ class Region:
         if one.opcode == "joint":
             (to,) = self._plan.function.by[block].to
             call, name = self._plan.function.joint[to]
-            given = [values.get(each, each) for each in call.given]
-            lines = self._passed(call, given, name) if name else []
+            arguments = [values.get(each, each) for each in call.arguments]
+            lines = self._passed(call, arguments, name) if name else []
             return [*lines, *self._leaving(to, f"dp.joint{position}")]
         if one.opcode == "ret":
-            return ["  ret i32 -1"] if not self._is_masked else self._ending()
+            if not self._is_masked:
+                return ["  ret i32 -1"]
+            if not self._plan.function.is_scheduled:
+                raise Unsupported("a return from a loop that work-items leave apart")
+            return [f"  store i32 {len(self._plan.heads)}, ptr %dp.next", "  br label %dp.out"]
         lines = [f"  {one.name} = {text}" if one.name else f"  {text}"]
         if one.name in self._plan.slots:
             assert one.name is not None
             lines.append(f"  store {one.kind} {one.name}, ptr %s.{spelled(one.name)}")
         return lines
 
-    def _ending(self) -> list[str]:
-        if self._plan.function.is_scheduled:
-            return [f"  store i32 {len(self._plan.heads)}, ptr %dp.next", "  br label %dp.out"]
-        raise Unsupported("a return from a loop that work-items leave apart")
-
-    def _passed(self, call: Call, given: list[str], name: str) -> list[str]:
+    def _passed(self, call: Call, arguments: list[str], name: str) -> list[str]:
         """Return the stores of a work-item's arguments of a group function."""
         own = spelled(name)
         is_shuffle = call.name == "sub_group_shuffle"
         is_broadcast = call.name == "__spirv_GroupBroadcast"
-        value = given[0] if is_shuffle else given[1] if is_broadcast else given[2]
+        value = arguments[0] if is_shuffle else arguments[1] if is_broadcast else arguments[2]
         lines = [
             f"  %in.p.{own} = getelementptr {call.kind}, ptr %in.{own}, i64 %dp.idx",
             f"  store {call.kind} {value}, ptr %in.p.{own}",
         ]
         if not (is_shuffle or is_broadcast):
             return lines
-        at = 1 if is_shuffle else 2
-        lane, kind = given[at], call.types[at]
+        position = 1 if is_shuffle else 2
+        lane, kind = arguments[position], call.types[position]
         if kind.startswith("<"):
             lines += self._linear(lane, kind, own)
             lane = f"%ln.l.{own}"

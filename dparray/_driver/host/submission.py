@@ -27,15 +27,15 @@ def submit(
     dependencies: Sequence[Event],
 ) -> Event | None:
     """Submit the kernel of a number after some events; ``None`` if groups take too much memory."""
-    found = modules.by_number[kernel]
-    variant, data_type, head, units, pace = found.launch(index_space, queue.device.units)
+    of_module = modules.by_number[kernel]
+    variant, data_type, head, units, pace = of_module.launch(index_space, queue.device.units)
     data = data_type.from_buffer_copy(head)
     variant.pack(addresses, ctypes.addressof(data) + 8 * WORDS)
-    if found.local_parameters:
-        _place_local_memory(data, found)
+    if of_module.local_parameters:
+        _place_local_memory(data, of_module)
     if data[LOCAL_BYTES] > LOCAL_MEMORY:
         return None
-    scalars = found.scalars_of(data)
+    scalars = of_module.scalars_of(data)
     is_short = pace.is_short(scalars)
 
     def work() -> None:

@@ -77,8 +77,10 @@ def traits(device: dpctl.SyclDevice) -> Traits:
 
 
 def _aspects(device: Any) -> frozenset[str]:
-    found = {name for name, of_sycl in _ASPECTS.items() if getattr(device, f"has_aspect_{of_sycl}")}
-    return frozenset(found | {"partition"} if device.partition_max_sub_devices else found)
+    aspects = {
+        name for name, of_sycl in _ASPECTS.items() if getattr(device, f"has_aspect_{of_sycl}")
+    }
+    return frozenset(aspects | {"partition"} if device.partition_max_sub_devices else aspects)
 
 
 def missing_usm(device: dpctl.SyclDevice) -> str | None:

@@ -254,13 +254,13 @@ def _builder() -> ThreadPoolExecutor:
     Intel's CPU driver starts its compiler once per thread, which takes 110 ms, and builds one
     module at a time.
     """
-    found = _builders.get(os.getpid())
-    if found is None:
+    builder = _builders.get(os.getpid())
+    if builder is None:
         from concurrent.futures import ThreadPoolExecutor  # which imports logging
 
         # If two threads get here together, one wins.
-        found = _builders.setdefault(os.getpid(), ThreadPoolExecutor(1, "dparray driver"))
-    return found
+        builder = _builders.setdefault(os.getpid(), ThreadPoolExecutor(1, "dparray driver"))
+    return builder
 
 
 def _has_built() -> bool:
@@ -478,7 +478,6 @@ class _Driver:
                 self.release["program"](handle)
 
     def _log(self, program: int, device: c_void_p) -> str:
-        """Return the driver's log for a program."""
         nbytes = c_size_t()
         self.build_info(program, device, _PROGRAM_BUILD_LOG, 0, None, byref(nbytes))
         text = ctypes.create_string_buffer(nbytes.value + 1)
@@ -548,9 +547,9 @@ class _Program:
                 raise KeyError(name)
             kernel = driver.allocate(_OBJECT_SIZE)
             driver.make_kernel(kernel, reference, bundle, native, False, _OPENCL_BACKEND)
-            found = driver.copy_kernel(kernel, name.encode())
+            copied = driver.copy_kernel(kernel, name.encode())
             driver.delete_kernel(kernel)
-            return found
+            return copied
         finally:
             driver.delete_bundle(bundle)
             driver.release["kernel"](native)

@@ -14,8 +14,8 @@ _AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
 
 def shown() -> list[dpctl.SyclDevice]:
     """Return all devices that SYCL shows, also those that cannot hold arrays."""
-    found: list[dpctl.SyclDevice] = dpctl.get_devices()
-    return found
+    devices: list[dpctl.SyclDevice] = dpctl.get_devices()
+    return devices
 
 
 def default() -> dpctl.SyclDevice:
@@ -61,11 +61,11 @@ def _partitions(device: Any) -> list[dict[str, Any]]:
     """
     if device.partition_max_sub_devices < 2:
         return []
-    found = []
+    partitions = []
     for partition in (1, *_AFFINITY_DOMAINS):
         try:
             parts = device.create_sub_devices(partition=partition)
         except Exception:  # Drivers report missing features in several ways.
             continue
-        found.append({"partition": partition, "count": len(parts)})
-    return found
+        partitions.append({"partition": partition, "count": len(parts)})
+    return partitions
