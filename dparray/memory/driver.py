@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Hashable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,40 +19,6 @@ __all__ = ["Driver"]
 
 # Small blocks are split from slabs of this size, which is also the size of a huge page.
 SLAB = 2 << 20
-
-
-class Driver(Protocol):
-    """The part of drivers that the pool uses; tests replace it with a simulation."""
-
-    def queue_of(self, device: Any) -> Any:
-        """Return the queue for a device argument."""
-
-    def context_and_device(self, queue: Any) -> Hashable:
-        """Return the context and the device of ``queue``; equal pairs share a pool."""
-
-    def describe(self, queue: Any) -> tuple[str, str]:
-        """Return a readable name of the device and the queue."""
-
-    def supports(self, queue: Any, usm_type: str) -> bool:
-        """Return whether the device has USM of that type."""
-
-    def capacity(self, queue: Any) -> tuple[int, int | None]:
-        """Return the largest allocation and the total memory (``None``: the driver decides)."""
-
-    def available(self, queue: Any, usm_type: str, held: int) -> int | None:
-        """Return the free bytes of the host beyond ``held``, if such memory is host memory."""
-
-    def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Any:
-        """Return new memory, freed when the object dies; raises ``builtins.MemoryError``."""
-
-    def pointer(self, memory: Any, queue: Any) -> int:
-        """Return the address of the first byte."""
-
-    def part(self, memory: Any, pointer: int, nbytes: int, queue: Any) -> Any:
-        """Return a part of ``memory`` as a separate object that keeps the whole alive."""
-
-    def wait(self, queue: Any) -> None:
-        """Wait for all work submitted to ``queue``."""
 
 
 def check_host_access(queue: Queue, usm_type: str) -> None:
@@ -69,42 +35,52 @@ def bytes_at(pointer: int, nbytes: int) -> np.ndarray:
     return np.frombuffer(memoryview((ctypes.c_char * nbytes).from_address(pointer)), np.uint8)
 
 
-class DriverMemory:
-    """Memory of the drivers of queues."""
+class Driver:
+    """The part of drivers that the pool uses; tests replace it with a simulation."""
 
     def queue_of(self, device: Any) -> Queue:
+        """Return the queue for a device argument."""
         return Device(device).queue
 
     def context_and_device(self, queue: Queue) -> Hashable:
+        """Return the context and the device of ``queue``; equal pairs share a pool."""
         if not is_queue(queue):
             raise DeviceError(f"allocate: {queue!r} is not a queue; use `dp.Device(...).queue`")
         return place_of(queue)
 
     def describe(self, queue: Queue) -> tuple[str, str]:
+        """Return a readable name of the device and the queue."""
         return describe_device(queue), describe_queue(queue)
 
     def supports(self, queue: Queue, usm_type: str) -> bool:
+        """Return whether the device has USM of that type."""
         return supports_usm(traits_of(queue), usm_type)
 
     def capacity(self, queue: Queue) -> tuple[int, int | None]:
+        """Return the largest allocation and the total memory (``None``: the driver decides)."""
         traits = traits_of(queue)
         return traits.largest, traits.memory if traits.shares_memory else None
 
     def available(self, queue: Queue, usm_type: str, held: int) -> int | None:
+        """Return the free bytes of the host beyond ``held``, if such memory is host memory."""
         if traits_of(queue).shares_memory or usm_type == "host":
             return _host_memory_left(held)
         return None
 
     def allocate(self, queue: Queue, usm_type: str, nbytes: int) -> Any:
+        """Return new memory, freed when the object dies; raises ``builtins.MemoryError``."""
         return driver_of(queue).allocate(queue, usm_type, nbytes)
 
     def pointer(self, memory: Any, queue: Queue) -> int:
+        """Return the address of the first byte."""
         return driver_of(queue).pointer(memory)
 
     def part(self, memory: Any, pointer: int, nbytes: int, queue: Queue) -> Any:
+        """Return a part of ``memory`` as a separate object that keeps the whole alive."""
         return driver_of(queue).part(memory, pointer, nbytes, queue)
 
     def wait(self, queue: Queue) -> None:
+        """Wait for all work submitted to ``queue``."""
         # The order knows work on other queues that uses blocks of this queue; the queue knows work
         # that was submitted without the order.
         wait(queue)

@@ -14,7 +14,7 @@ from typing import Any
 from dparray import _hooks
 from dparray.device import USM_TYPES
 from dparray.exceptions import MemoryError, ShapeError, UnsupportedDeviceError, UsmTypeError
-from dparray.memory.driver import SLAB, Driver, DriverMemory
+from dparray.memory.driver import SLAB, Driver
 from dparray.memory.segments import Arena, Block, DeviceMemory, Pool, Segment
 from dparray.memory.stats import MemoryStats, PoolStats, format_bytes
 
@@ -499,7 +499,7 @@ class Pools:
         )
 
 
-_pools = Pools(DriverMemory())
+_pools = Pools(Driver())
 _pools.hold_at_fork()
 
 allocate = _pools.allocate
