@@ -554,7 +554,7 @@ class _Scheduler:
         before, self.steps = self.steps, []
         order, new = work.order, work.new
         copies = self._copies(order)
-        values = [(copies.get(id(value), value), layout) for value, layout in work.outputs]
+        values: Outputs = [(copies.get(id(value), value), layout) for value, layout in work.outputs]
         roots = {id(value) for value, _ in values}
         apart = "a function that NumPy lacks has its own kernel until the fused kernel is compiled"
         for node in order:
