@@ -77,11 +77,16 @@ def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: 
         ModuleRejected: the driver rejects the module; the message has its log.
         KeyError: the program has no such kernel.
     """
+    note_use()
+    driver = _driver_of(queue)
+    program: Any
     try:
         if isinstance(module, str):
-            program = _program_of_text(queue, module, options)
+            program = driver and driver.built(queue, module, options)
+            program = program or create_program_from_source(queue, module, options)
         else:
-            program = _obtain_program(queue, module, options, binaries)
+            program = driver and _obtain(driver, queue, module, options, binaries)
+            program = program or create_program_from_spirv(queue, module, options)
         if not program.has_sycl_kernel(entry):
             raise KeyError(entry)
         kernel = program.get_sycl_kernel(entry)
@@ -101,41 +106,13 @@ def takes_source(queue: Queue) -> bool:
     return bool(queue.backend == dpctl.backend_type.opencl)
 
 
-def _obtain_program(queue: Queue, spirv: bytes, options: str, binaries: Store) -> Any:
-    """Return the program of a module, from the disk cache if it was built before.
-
-    It has the methods ``get_sycl_kernel`` and ``has_sycl_kernel`` of ``dpctl.program.SyclProgram``.
-
-    Args:
-        queue: the queue with the context and device.
-        spirv: the module.
-        options: the build options for the driver.
-        binaries: the binaries on disk.
-
-    Raises:
-        SyclProgramCompilationError: the driver rejects the module; the message has its log.
-    """
-    note_use()
-    driver = _driver_of(queue)
-    program = None if driver is None else _obtain(driver, queue, spirv, options, binaries)
-    return program or create_program_from_spirv(queue, spirv, options)
-
-
-def _program_of_text(queue: Queue, text: str, options: str) -> Any:
-    """Return the program of OpenCL C source, as :func:`_obtain_program`; built every time.
-
-    Raises:
-        SyclProgramCompilationError: the driver rejects the source; the message has its log.
-    """
-    note_use()
-    driver = _driver_of(queue)
-    program = None if driver is None else driver.built(queue, text, options)
-    return program or create_program_from_source(queue, text, options)
-
-
 def _obtain(
     driver: _Driver, queue: Queue, spirv: bytes, options: str, binaries: Store
 ) -> _Program | None:
+    """Return the program of a module, from the disk cache if it was built before.
+
+    ``None`` if the driver does not accept such modules.
+    """
     if not _takes_binaries(queue):
         return driver.built(queue, spirv, options)
     key = _binary_key(queue.sycl_device, spirv, options)
@@ -490,10 +467,11 @@ class _Driver:
 
 
 class _Program:
-    """A program built by the driver, which frees it with the last of its kernels.
+    """A program built by the driver, with the methods of ``dpctl.program.SyclProgram``.
 
-    The driver frees it when the next program is created, not when this object is deleted: an
-    interrupt in a Python callback at that point would be lost.
+    The driver frees it after the last of its kernels, when the next program is created. It is not
+    freed when this object is deleted: an interrupt in a Python callback at that point would be
+    lost.
     """
 
     __slots__ = ("__weakref__", "_context", "_driver", "_handle")
