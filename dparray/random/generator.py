@@ -6,6 +6,7 @@ import math
 import operator
 import secrets
 import warnings
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,8 @@ class Generator(Sampling):
         True
     """
 
-    #: #: Bounds of ``high - low``, in the format of :func:`check_bounds`.
-    _WIDTHS: tuple[float, float, bool, bool] = 0.0, math.inf, False, True
+    #: Bounds of ``high - low``, in the format of :func:`check_bounds`.
+    _WIDTHS: tuple[float, float, bool, bool] = 0.0, inf, False, True
 
     # -- distributions ---------------------------------------------------------------------------
 
@@ -78,7 +79,7 @@ class Generator(Sampling):
         self, low: Any = 0.0, high: Any = 1.0, size: Size = None, *, dtype: Any = None
     ) -> ndarray:
         """Draw numbers from ``low`` to ``high``, which may be arrays on the generator's queue."""
-        (low, high), shape = self._arguments("uniform", size, low=low, high=high)
+        (low, high), shape = self._arguments("uniform", size, low=(low,), high=(high,))
         width = high - low
         check_bounds("uniform", **{"high - low": (width, *self._WIDTHS)})
         return self.random(shape, dtype) * width + low
@@ -93,14 +94,13 @@ class Generator(Sampling):
         self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None, *, dtype: Any = None
     ) -> ndarray:
         """Draw from a normal distribution with mean ``loc``, standard deviation ``scale``."""
-        (loc, scale), shape = self._arguments("normal", size, loc=loc, scale=scale)
-        check_bounds("normal", scale=(scale, 0, math.inf))
+        (loc, scale), shape = self._arguments("normal", size, loc=(loc,), scale=(scale, 0, inf))
         numbers = self.standard_normal(shape, dtype)
         return numbers * scale + loc
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> ndarray:
         """Draw from a log-normal distribution: the logarithms are normally distributed."""
-        check_bounds("lognormal", sigma=(sigma, 0, math.inf))
+        check_bounds("lognormal", sigma=(sigma, 0, inf))
         return ops.exp(self.normal(mean, sigma, size))
 
     def standard_exponential(
@@ -116,57 +116,49 @@ class Generator(Sampling):
 
     def exponential(self, scale: Any = 1.0, size: Size = None, *, dtype: Any = None) -> ndarray:
         """Draw numbers from an exponential distribution with mean ``scale``."""
-        (scale,), shape = self._arguments("exponential", size, scale=scale)
-        check_bounds("exponential", scale=(scale, 0, math.inf))
+        (scale,), shape = self._arguments("exponential", size, scale=(scale, 0, inf))
         return self.standard_exponential(shape, dtype) * scale
 
     # -- distributions by inverting their cumulative distribution function ------------------------
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Draw from a Laplace distribution: a peak at ``loc``, exponential decay on both sides."""
-        (loc, scale), shape = self._arguments("laplace", size, loc=loc, scale=scale)
-        check_bounds("laplace", scale=(scale, 0, math.inf))
+        (loc, scale), shape = self._arguments("laplace", size, loc=(loc,), scale=(scale, 0, inf))
         centred = self.random(shape) - 0.5
         tail = ops.log1p(ops.abs(centred) * -2.0)
         return self._scaled(ops.copysign(tail, centred), scale, loc)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Draw numbers from a logistic distribution."""
-        (loc, scale), shape = self._arguments("logistic", size, loc=loc, scale=scale)
-        check_bounds("logistic", scale=(scale, 0, math.inf))
+        (loc, scale), shape = self._arguments("logistic", size, loc=(loc,), scale=(scale, 0, inf))
         numbers = self._inside(shape)
         odds = ops.log(numbers) - ops.log1p(-numbers)
         return self._scaled(odds, scale, loc)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Draw numbers from a Gumbel distribution, that of the maximum of many samples."""
-        (loc, scale), shape = self._arguments("gumbel", size, loc=loc, scale=scale)
-        check_bounds("gumbel", scale=(scale, 0, math.inf))
+        (loc, scale), shape = self._arguments("gumbel", size, loc=(loc,), scale=(scale, 0, inf))
         exponential = -ops.log(self._inside(shape))
         return self._scaled(-ops.log(exponential), scale, loc)
 
     def weibull(self, a: Any, size: Size = None) -> ndarray:
         """Draw numbers from a Weibull distribution of shape ``a``."""
-        (a,), shape = self._arguments("weibull", size, a=a)
-        check_bounds("weibull", a=(a, 0, math.inf))
+        (a,), shape = self._arguments("weibull", size, a=(a, 0, inf))
         return _power_of(self.standard_exponential(shape), a)
 
     def pareto(self, a: Any, size: Size = None) -> ndarray:
         """Draw numbers from a Pareto II (Lomax) distribution of shape ``a``."""
-        (a,), shape = self._arguments("pareto", size, a=a)
-        check_bounds("pareto", a=(a, 0, math.inf, True))
+        (a,), shape = self._arguments("pareto", size, a=(a, 0, inf, True))
         return ops.expm1(self.standard_exponential(shape) / a)
 
     def power(self, a: Any, size: Size = None) -> ndarray:
         """Draw numbers x in [0, 1] with a density proportional to ``x**(a - 1)``."""
-        (a,), shape = self._arguments("power", size, a=a)
-        check_bounds("power", a=(a, 0, math.inf, True))
+        (a,), shape = self._arguments("power", size, a=(a, 0, inf, True))
         return _power_of(1.0 - self.random(shape), a)
 
     def rayleigh(self, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Draw from a Rayleigh distribution: lengths of vectors of two normal numbers."""
-        (scale,), shape = self._arguments("rayleigh", size, scale=scale)
-        check_bounds("rayleigh", scale=(scale, 0, math.inf))
+        (scale,), shape = self._arguments("rayleigh", size, scale=(scale, 0, inf))
         return self._scaled(ops.sqrt(2.0 * self.standard_exponential(shape)), scale)
 
     def standard_cauchy(self, size: Size = None) -> ndarray:
@@ -177,12 +169,12 @@ class Generator(Sampling):
     def triangular(self, left: Any, mode: Any, right: Any, size: Size = None) -> ndarray:
         """Draw numbers from ``left`` to ``right``; their triangular density peaks at ``mode``."""
         (left, mode, right), shape = self._arguments(
-            "triangular", size, left=left, mode=mode, right=right
+            "triangular", size, left=(left,), mode=(mode,), right=(right,)
         )
         width, rise, fall = right - left, mode - left, right - mode
-        check_bounds("triangular", **{"mode - left": (rise, 0, math.inf)})
-        check_bounds("triangular", **{"right - mode": (fall, 0, math.inf)})
-        check_bounds("triangular", **{"right - left": (width, 0, math.inf, True)})
+        check_bounds("triangular", **{"mode - left": (rise, 0, inf)})
+        check_bounds("triangular", **{"right - mode": (fall, 0, inf)})
+        check_bounds("triangular", **{"right - left": (width, 0, inf, True)})
         numbers = self.random(shape)
         lower = left + ops.sqrt(numbers * width * rise)
         upper = right - ops.sqrt((1.0 - numbers) * width * fall)
@@ -190,8 +182,7 @@ class Generator(Sampling):
 
     def geometric(self, p: Any, size: Size = None) -> ndarray:
         """Draw the number of trials up to the first success, which has probability ``p``."""
-        (p,), shape = self._arguments("geometric", size, p=p)
-        check_bounds("geometric", p=(p, 0, 1, True))
+        (p,), shape = self._arguments("geometric", size, p=(p, 0, 1, True))
         trials = -self.standard_exponential(shape) / _log1p(-p)
         whole = ops.minimum(ops.ceil(trials), 2.0**62)
         return astype_array(ops.maximum(whole, 1.0), _dtypes.int64)
@@ -201,8 +192,7 @@ class Generator(Sampling):
 
         Algorithm: R. Bailey, "Polar Generation of Random Variates with the t-Distribution" (1994).
         """
-        (df,), shape = self._arguments("standard_t", size, df=df)
-        check_bounds("standard_t", df=(df, 0, math.inf, True))
+        (df,), shape = self._arguments("standard_t", size, df=(df, 0, inf, True))
         first, second = self._uniforms(shape, 2)
         exponent = ops.log1p(-first) * -2.0 / df
         radius = ops.sqrt(ops.expm1(exponent) * df)
@@ -214,13 +204,14 @@ class Generator(Sampling):
         Algorithm: J. Michael, W. Schucany and R. Haas, "Generating Random Variates Using
         Transformations with Multiple Roots" (1976).
         """
-        (mean, scale), shape = self._arguments("wald", size, mean=mean, scale=scale)
-        check_bounds("wald", mean=(mean, 0, math.inf, True), scale=(scale, 0, math.inf, True))
+        (mean, scale), shape = self._arguments(
+            "wald", size, mean=(mean, 0, inf, True), scale=(scale, 0, inf, True)
+        )
         first, second, third = self._uniforms(shape, 3)
         cosine = ops.cos(second * (2 * math.pi))
         squared = ops.log1p(-first) * -2.0 * cosine * cosine * mean
         root = ops.sqrt(squared * (squared + 4.0 * scale))
-        # # The smaller root, computed without subtracting two numbers that are almost equal.
+        # The smaller root, computed without subtracting two numbers that are almost equal.
         smaller = mean * 2.0 * scale / (2.0 * scale + squared + root)
         return where(third * (mean + smaller) <= mean, smaller, mean * mean / smaller)
 
@@ -230,8 +221,7 @@ class Generator(Sampling):
         Algorithm LK of A. Kemp, "Efficient Generation of Logarithmically Distributed Pseudo-Random
         Variables" (1981).
         """
-        (p,), shape = self._arguments("logseries", size, p=p)
-        check_bounds("logseries", p=(p, 0, 1, False, True))
+        (p,), shape = self._arguments("logseries", size, p=(p, 0, 1, False, True))
         first, second = self._uniforms(shape, 2)
         v = 1.0 - first
         q = -ops.expm1((1.0 - second) * _log1p(-p))
@@ -258,8 +248,7 @@ class Generator(Sampling):
             size = out.shape if size is None else size
             placed = check_array("standard_gamma", "out", out)
             common_placement("standard_gamma", (("generator", Placed(self)), ("out", placed)))
-        (shapes,), extents = self._arguments("standard_gamma", size, shape=shape)
-        check_bounds("standard_gamma", shape=(shapes, 0, math.inf))
+        (shapes,), extents = self._arguments("standard_gamma", size, shape=(shape, 0, inf))
         result = ops.exp(self._log_gamma(extents, shapes))
         if dtype is not None:
             result = astype_array(result, self._float(dtype), copy=False)
@@ -267,14 +256,14 @@ class Generator(Sampling):
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Draw numbers from a gamma distribution with a given shape and scale."""
-        (shapes, scale), extents = self._arguments("gamma", size, shape=shape, scale=scale)
-        check_bounds("gamma", shape=(shapes, 0, math.inf), scale=(scale, 0, math.inf))
+        (shapes, scale), extents = self._arguments(
+            "gamma", size, shape=(shape, 0, inf), scale=(scale, 0, inf)
+        )
         return self._scaled(ops.exp(self._log_gamma(extents, shapes)), scale)
 
     def chisquare(self, df: Any, size: Size = None) -> ndarray:
         """Draw from a chi-square distribution: sums of ``df`` squared normal numbers."""
-        (df,), shape = self._arguments("chisquare", size, df=df)
-        check_bounds("chisquare", df=(df, 0, math.inf, True))
+        (df,), shape = self._arguments("chisquare", size, df=(df, 0, inf, True))
         return 2.0 * ops.exp(self._log_gamma(shape, df * 0.5))
 
     def _two_log_gammas(self, shape: tuple[int, ...], a: Any, b: Any) -> tuple[ndarray, ndarray]:
@@ -283,22 +272,23 @@ class Generator(Sampling):
 
     def beta(self, a: Any, b: Any, size: Size = None) -> ndarray:
         """Draw numbers in [0, 1] from a beta distribution."""
-        (a, b), shape = self._arguments("beta", size, a=a, b=b)
-        check_bounds("beta", a=(a, 0, math.inf, True), b=(b, 0, math.inf, True))
+        (a, b), shape = self._arguments("beta", size, a=(a, 0, inf, True), b=(b, 0, inf, True))
         one, other = self._two_log_gammas(shape, a, b)
         return 1.0 / (1.0 + ops.exp(other - one))
 
     def f(self, dfnum: Any, dfden: Any, size: Size = None) -> ndarray:
         """Draw from an F distribution: the ratio of two scaled :meth:`chisquare` numbers."""
-        (dfnum, dfden), shape = self._arguments("f", size, dfnum=dfnum, dfden=dfden)
-        check_bounds("f", dfnum=(dfnum, 0, math.inf, True), dfden=(dfden, 0, math.inf, True))
+        (dfnum, dfden), shape = self._arguments(
+            "f", size, dfnum=(dfnum, 0, inf, True), dfden=(dfden, 0, inf, True)
+        )
         one, other = self._two_log_gammas(shape, dfnum * 0.5, dfden * 0.5)
         return ops.exp(one - other) * dfden / dfnum
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Size = None) -> ndarray:
         """Draw from a noncentral chi-square distribution: the normals have nonzero means."""
-        (df, nonc), shape = self._arguments("noncentral_chisquare", size, df=df, nonc=nonc)
-        check_bounds("noncentral_chisquare", df=(df, 0, math.inf, True), nonc=(nonc, 0, math.inf))
+        (df, nonc), shape = self._arguments(
+            "noncentral_chisquare", size, df=(df, 0, inf, True), nonc=(nonc, 0, inf)
+        )
         first = self._streams(math.prod(shape), 2)
         return self._noncentral(shape, df, nonc, first, 2)
 
@@ -313,13 +303,11 @@ class Generator(Sampling):
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> ndarray:
         """Draw numbers from an F distribution (see :meth:`f`) with a noncentral numerator."""
         (dfnum, dfden, nonc), shape = self._arguments(
-            "noncentral_f", size, dfnum=dfnum, dfden=dfden, nonc=nonc
-        )
-        check_bounds(
             "noncentral_f",
-            dfnum=(dfnum, 0, math.inf, True),
-            dfden=(dfden, 0, math.inf, True),
-            nonc=(nonc, 0, math.inf),
+            size,
+            dfnum=(dfnum, 0, inf, True),
+            dfden=(dfden, 0, inf, True),
+            nonc=(nonc, 0, inf),
         )
         first = self._streams(math.prod(shape), 3)
         above = self._noncentral(shape, dfnum, nonc, first, 3)
@@ -328,27 +316,25 @@ class Generator(Sampling):
 
     def vonmises(self, mu: Any, kappa: Any, size: Size = None) -> ndarray:
         """Draw angles from -pi to pi around ``mu``; a larger ``kappa`` concentrates them more."""
-        (mu, kappa), shape = self._arguments("vonmises", size, mu=mu, kappa=kappa)
-        check_bounds("vonmises", kappa=(kappa, 0, math.inf))
+        (mu, kappa), shape = self._arguments("vonmises", size, mu=(mu,), kappa=(kappa, 0, inf))
         angle = self._variates(make_vonmises_kernel, shape, [kappa], is_integer=False) + mu
         return (angle + math.pi) % (2 * math.pi) - math.pi
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> ndarray:
         """Draw the number of rare events in an interval that has ``lam`` of them on average."""
-        (lam,), shape = self._arguments("poisson", size, lam=lam)
-        check_bounds("poisson", lam=(lam, 0, 2.0**62))
+        (lam,), shape = self._arguments("poisson", size, lam=(lam, 0, 2.0**62))
         return self._variates(make_poisson_kernel, shape, [lam])
 
     def binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
         """Draw the number of successes in ``n`` trials, each with probability ``p``."""
-        (n, p), shape = self._arguments("binomial", size, n=n, p=p)
-        check_bounds("binomial", n=(n, 0, 2.0**62), p=(p, 0, 1))
+        (n, p), shape = self._arguments("binomial", size, n=(n, 0, 2.0**62), p=(p, 0, 1))
         return self._variates(make_binomial_kernel, shape, [_whole(n), p])
 
     def negative_binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
         """Draw the number of failures before ``n`` successes, each with probability ``p``."""
-        (n, p), shape = self._arguments("negative_binomial", size, n=n, p=p)
-        check_bounds("negative_binomial", n=(n, 0, math.inf, True), p=(p, 0, 1, True))
+        (n, p), shape = self._arguments(
+            "negative_binomial", size, n=(n, 0, inf, True), p=(p, 0, 1, True)
+        )
         first = self._streams(math.prod(shape), 2)
         means = ops.exp(self._log_gamma(shape, n, first, 2)) * (1.0 - p) / p
         return self._variates(make_poisson_kernel, shape, [means], first=first + 1, step=2)
@@ -356,7 +342,7 @@ class Generator(Sampling):
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> ndarray:
         """Draw the number of good elements among ``nsample`` drawn without replacement."""
         (ngood, nbad, nsample), shape = self._arguments(
-            "hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample
+            "hypergeometric", size, ngood=(ngood,), nbad=(nbad,), nsample=(nsample,)
         )
         most = 10**9
         check_bounds("hypergeometric", ngood=(ngood, 0, most), nbad=(nbad, 0, most))
@@ -370,8 +356,7 @@ class Generator(Sampling):
 
     def zipf(self, a: Any, size: Size = None) -> ndarray:
         """Draw positive integers whose probabilities are proportional to the power ``-a``."""
-        (a,), shape = self._arguments("zipf", size, a=a)
-        check_bounds("zipf", a=(a, 1, math.inf, True))
+        (a,), shape = self._arguments("zipf", size, a=(a, 1, inf, True))
         return self._variates(make_zipf_kernel, shape, [a])
 
     # -- multivariate distributions ----------------------------------------------------------------
@@ -389,7 +374,7 @@ class Generator(Sampling):
     def dirichlet(self, alpha: Any, size: Size = None) -> ndarray:
         """Draw vectors of positive numbers that sum to 1 along the last axis."""
         alpha = self._weights("dirichlet", "alpha", alpha)
-        check_bounds("dirichlet", alpha=(alpha, 0, math.inf, True))
+        check_bounds("dirichlet", alpha=(alpha, 0, inf, True))
         shape = () if size is None else _layout.check_shape(size)
         logarithms = self._log_gamma((*shape, alpha.size), alpha)
         shares = ops.exp(logarithms - max_of(logarithms, -1, keepdims=True))
@@ -402,8 +387,7 @@ class Generator(Sampling):
         values = chances.asnumpy().astype(np.float64)
         if values[:-1].sum() > 1 + 1e-12:
             raise ArgumentError("multinomial: the sum of pvals[:-1] is more than 1")
-        (n,), shape = self._arguments("multinomial", size, n=n)
-        check_bounds("multinomial", n=(n, 0, 2.0**53))
+        (n,), shape = self._arguments("multinomial", size, n=(n, 0, 2.0**53))
         count = chances.size
         result = zeros((*shape, count), "int64", sycl_queue=self._queue, usm_type=self._usm_type)
         first = self._streams(math.prod(shape), count)
@@ -556,7 +540,7 @@ class Generator(Sampling):
         if p is not None and p.shape != (population,):
             raise ShapeError(f"choice: p has shape {p.shape} for {population} elements")
         if p is not None:
-            check_bounds("choice", p=(p, 0, math.inf))
+            check_bounds("choice", p=(p, 0, inf))
             total = float(sum_of(p))
             if abs(total - 1) > 1e-6:
                 raise ArgumentError(f"choice: the sum of p is {total:g}, not 1; use p / p.sum()")
@@ -582,11 +566,11 @@ class Generator(Sampling):
             levels = self.random(count) * heights[-1]
             found = searchsorted(heights, levels, side="right")
             return ops.minimum(found, population - 1)
-        # # The indices of the largest values of log(p) + Gumbel noise are a sample without
+        # The indices of the largest values of log(p) + Gumbel noise are a sample without
         # replacement.
         noise = ops.log(self.exponential(size=population))
         keys = noise - ops.log(p)
-        return argsort(where(p > 0, keys, math.inf))[:count]
+        return argsort(where(p > 0, keys, inf))[:count]
 
 
 def _whole(value: Any) -> Any:
@@ -599,13 +583,13 @@ def _whole(value: Any) -> Any:
 def _log1p(value: Any) -> Any:
     if isinstance(value, ndarray):
         return ops.log1p(value)
-    return math.log1p(value) if value > -1 else -math.inf
+    return math.log1p(value) if value > -1 else -inf
 
 
 def _power_of(numbers: ndarray, a: Any) -> ndarray:
     """Return ``numbers ** (1 / a)``, and 0 where ``a`` is 0."""
-    exponent = 1.0 / a if isinstance(a, ndarray) else (1.0 / a if a else math.inf)
-    if isinstance(exponent, float) and exponent == math.inf:
+    exponent = 1.0 / a if isinstance(a, ndarray) else (1.0 / a if a else inf)
+    if isinstance(exponent, float) and exponent == inf:
         return numbers * 0.0
     return numbers**exponent
 

@@ -82,7 +82,7 @@ class Sampling(Streams):
             return small
         if count < 1 << 64:
             words = words % count
-        # # Addition wraps around in 64 bits, so negative first values are correct too.
+        # Addition wraps around in 64 bits, so negative first values are correct too.
         offset = from_host(np.asarray(first % (1 << 64), np.uint64), self._queue, self._usm_type)
         return reshape(astype_array(words + offset, chosen), shape)
 
@@ -90,7 +90,7 @@ class Sampling(Streams):
         self, low: Any, high: Any, size: Size, dtype: np.dtype[Any], endpoint: bool
     ) -> ndarray:
         """Draw integers between bounds, at least one of which is an array."""
-        (low, high), shape = self._arguments("integers", size, low=low, high=high)
+        (low, high), shape = self._arguments("integers", size, low=(low,), high=(high,))
         count = high - low + int(endpoint)
         if count.dtype.kind not in "iu":
             raise DTypeError("integers: low and high must be integers")

@@ -116,10 +116,13 @@ class Streams:
         return words._view((count,), (8,), words.offset + 8 * skip, _dtypes.uint64)
 
     def _arguments(
-        self, function: str, size: Size, **named: Any
+        self, function: str, size: Size, **named: tuple[Any, ...]
     ) -> tuple[list[Any], tuple[int, ...]]:
-        """Return the parameters of a distribution, and the shape of the result."""
-        values = {name: scalar_value(value) for name, value in named.items()}
+        """Return the parameters of a distribution, and the shape of the result.
+
+        Each parameter comes with its bounds, as in :func:`check_bounds`, if it has any.
+        """
+        values = {name: scalar_value(value) for name, (value, *_) in named.items()}
         for name, value in values.items():
             if isinstance(value, list | tuple):
                 values[name] = from_host(np.asarray(value), self._queue, self._usm_type)
@@ -135,6 +138,8 @@ class Streams:
             shape = _layout.check_shape(size)
             for found in shapes:
                 _layout.broadcast_strides(function, found, (0,) * len(found), shape)
+        bounds = {name: (values[name], *rest) for name, (_, *rest) in named.items() if rest}
+        check_bounds(function, **bounds)
         return list(values.values()), shape
 
     def _uniforms(self, shape: tuple[int, ...], count: int) -> list[ndarray]:
@@ -159,9 +164,9 @@ class Streams:
     ) -> ndarray:
         """Draw numbers with a kernel of ``kernels.variates``, one stream for each element.
 
-        factory: the function that makes the kernel.
+        Args:
+            factory: the function that makes the kernel.
             shape: the shape of the result.
-            shape: the result's shape.
             parameters: arrays that broadcast to it, or scalars.
             is_integer: whether the numbers are integers.
             first: the stream of the first element; new streams are reserved by default.
