@@ -132,20 +132,12 @@ _OVER_AXES = (
         "irfftn", "The inverse of :func:`rfftn`, a real array", "ones((2, 3))", "(2, 4)", ".shape"
     ),
 )
-_OVER_TWO_AXES = (
-    _Row("fft2", "The transform over two axes", "ones((2, 2))", "(4+0j)", "[0, 0].item()"),
-    _Row("ifft2", "The inverse of :func:`fft2`", "ones((2, 2))", "(1+0j)", "[0, 0].item()"),
-    _Row(
-        "rfft2",
-        "The transform of real numbers over two axes",
-        "ones((2, 4))",
-        "(2, 3)",
-        ".shape",
-        takes_complex=False,
-    ),
-    _Row(
-        "irfft2", "The inverse of :func:`rfft2`, a real array", "ones((2, 3))", "(2, 4)", ".shape"
-    ),
+_OVER_TWO_AXES = tuple(
+    row._replace(
+        name=f"{row.name[:-1]}2",
+        summary=row.summary.replace("fftn", "fft2").replace("several axes", "two axes"),
+    )
+    for row in _OVER_AXES
 )
 
 _TEMPLATE = """{summary}.
