@@ -79,6 +79,21 @@ def _replacing(path: str) -> Iterator[str]:
         raise
 
 
+@contextmanager
+def _opened(file: Any, ending: str = "") -> Iterator[Any]:
+    """Yield an open file unchanged, and for a path with this ending a file that replaces it."""
+    if hasattr(file, "write"):
+        yield file
+    else:
+        with _replacing(_with_ending(file, ending)) as part, open(part, "wb") as opened:
+            yield opened
+
+
+def _with_ending(file: Any, ending: str) -> str:
+    path = os.fspath(file)
+    return path if path.endswith(ending) else path + ending
+
+
 def _report_progress(task: str, done: int, total: int) -> None:
     """Notify progress subscribers if there is more than one buffer of data."""
     if _hooks.subscribers and total > BUFFER_BYTES:
@@ -131,11 +146,6 @@ _DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
 def _read(file: Any, placement: Placement, task: str) -> ndarray:
-    with _refusing(task):
-        return _read_array(file, placement, task)
-
-
-def _read_array(file: Any, placement: Placement, task: str) -> ndarray:
     major, minor = np.lib.format.read_magic(file)
     if (major, minor) not in ((1, 0), (2, 0)):
         raise ValueError(f"load: the .npy format version must be 1.0 or 2.0; got {major}.{minor}")
@@ -200,13 +210,9 @@ def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = 
         >>> dp.load(file).asnumpy()
         array([0, 1, 2])
     """
-    if hasattr(file, "write"):
-        _write(file, x, f"save {_name_of(file)}")
-        return
-    path = os.fspath(file)
-    path = path if path.endswith(".npy") else path + ".npy"
-    with _replacing(path) as part, open(part, "wb") as opened:
-        _write(opened, x, f"save {_name_of(path)}")
+    name = _name_of(file if hasattr(file, "write") else _with_ending(file, ".npy"))
+    with _opened(file, ".npy") as opened:
+        _write(opened, x, f"save {name}")
 
 
 def savez(
@@ -271,17 +277,7 @@ def _save_archive(
             )
         members[name] = x
     members = {name: check_array(function, name, x) for name, x in members.items()}
-    if hasattr(file, "write"):
-        _write_archive(file, members, compression)
-        return
-    path = os.fspath(file)
-    path = path if path.endswith(".npz") else path + ".npz"
-    with _replacing(path) as part, open(part, "wb") as opened:
-        _write_archive(opened, members, compression)
-
-
-def _write_archive(file: Any, members: Mapping[str, ndarray], compression: int) -> None:
-    with zipfile.ZipFile(file, "w", compression) as archive:
+    with _opened(file, ".npz") as opened, zipfile.ZipFile(opened, "w", compression) as archive:
         for name, x in members.items():
             with archive.open(name + ".npy", "w", force_zip64=True) as member:
                 _write(member, x, f"save {name}")
@@ -316,8 +312,9 @@ class Archive(Mapping[str, ndarray]):
     def __getitem__(self, name: str) -> ndarray:
         if name not in self._names:
             raise KeyError(f"{name} is not in the file; it has {', '.join(self._names)}")
-        with self._archive.open(name + ".npy") as member:
-            return _read(member, self._placement, f"load {name}")
+        task = f"load {name}"
+        with self._archive.open(name + ".npy") as member, _refusing(task):
+            return _read(member, self._placement, task)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -374,22 +371,24 @@ def load(
         'shared'
     """
     placement = chosen_placement(device, usm_type, sycl_queue)
+    task = f"load {_name_of(file)}"
     if isinstance(file, str | os.PathLike):
         if zipfile.is_zipfile(file):
             return Archive(file, placement)
-        with open(file, "rb") as opened:
-            return _read(opened, placement, f"load {_name_of(file)}")
+        with open(file, "rb") as opened, _refusing(task):
+            return _read(opened, placement, task)
     start = file.tell()
     magic = file.read(4)
     file.seek(start)
     if not magic:
         raise EndOfFileError(
-            f"load {_name_of(file)}: no array is left at position {start}, the end of the file; "
+            f"{task}: no array is left at position {start}, the end of the file; "
             "file.seek(0) returns to the first one"
         )
     if magic.startswith(b"PK"):
         return Archive(file, placement)
-    return _read(file, placement, f"load {_name_of(file)}")
+    with _refusing(task):
+        return _read(file, placement, task)
 
 
 # -- text and raw bytes ---------------------------------------------------------------------------
