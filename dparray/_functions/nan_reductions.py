@@ -108,34 +108,6 @@ def _scan(
     return _named(function, name, text)
 
 
-def _extreme(
-    function: str,
-    reduce: Callable[..., ndarray],
-    x: ndarray,
-    axis: Axis,
-    out: ndarray | None,
-    keepdims: bool,
-    worst: float,
-    initial: Any,
-    where: Any,
-) -> ndarray:
-    filled, is_nan = _filled(function, x, worst, where)
-    fits = x.dtype.kind == "c" or not np.iscomplexobj(initial)
-    if is_nan is None or not (initial is None or (fits and initial != initial)):
-        return reduce(filled, axis, out, keepdims, initial, where)
-    if initial is None:
-        result = reduce(filled, axis, None, keepdims, None, where)
-        nothing = all_of(is_nan, axis, None, keepdims)
-    else:  # ignored as any NaN, but some lines have no elements now
-        result = reduce(filled, axis, None, keepdims, worst, where)
-        nothing = all_of(is_nan, axis, None, keepdims, where=where)
-    result = choose_elements("where", nothing, math.nan, result)
-    if out is None:
-        return result
-    out[...] = result
-    return out
-
-
 _EXTREME = """Compute :func:`{of}` ignoring NaN; the result is NaN if all elements are NaN.
 
     See :func:`{of}` for arguments, result and errors.
@@ -157,26 +129,23 @@ def _extreme_of(name: str, reduce: Callable[..., ndarray], worst: float) -> Call
         initial: Any = None,
         where: Any = True,
     ) -> ndarray:
-        return _extreme(name, reduce, x, axis, out, keepdims, worst, initial, where)
+        filled, is_nan = _filled(name, x, worst, where)
+        fits = x.dtype.kind == "c" or not np.iscomplexobj(initial)
+        if is_nan is None or not (initial is None or (fits and initial != initial)):
+            return reduce(filled, axis, out, keepdims, initial, where)
+        if initial is None:
+            result = reduce(filled, axis, None, keepdims, None, where)
+            nothing = all_of(is_nan, axis, None, keepdims)
+        else:  # ignored as any NaN, but some lines have no elements now
+            result = reduce(filled, axis, None, keepdims, worst, where)
+            nothing = all_of(is_nan, axis, None, keepdims, where=where)
+        result = choose_elements("where", nothing, math.nan, result)
+        if out is None:
+            return result
+        out[...] = result
+        return out
 
     return _named(function, name, _EXTREME.format(name=name, of=name.removeprefix("nan")))
-
-
-def _extreme_position(
-    function: str,
-    find: Callable[..., ndarray],
-    x: ndarray,
-    axis: int | None,
-    keepdims: bool,
-    worst: float,
-    out: ndarray | None,
-) -> ndarray:
-    filled, is_nan = _filled(function, x, worst)
-    if is_nan is not None and bool(any_of(all_of(is_nan, axis))):
-        raise ValueError(
-            f"{function}: all elements along axis {axis} are NaN; use dp.where to replace them"
-        )
-    return find(filled, axis, out, keepdims=keepdims)
 
 
 _POSITION = """Compute :func:`{of}` ignoring NaN; the host waits to check that other elements exist.
@@ -198,7 +167,12 @@ def _position_of(name: str, find: Callable[..., ndarray], worst: float) -> Calla
     def function(
         x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
     ) -> ndarray:
-        return _extreme_position(name, find, x, axis, keepdims, worst, out)
+        filled, is_nan = _filled(name, x, worst)
+        if is_nan is not None and bool(any_of(all_of(is_nan, axis))):
+            raise ValueError(
+                f"{name}: all elements along axis {axis} are NaN; use dp.where to replace them"
+            )
+        return find(filled, axis, out, keepdims=keepdims)
 
     return _named(function, name, _POSITION.format(name=name, of=name.removeprefix("nan")))
 
