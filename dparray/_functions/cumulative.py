@@ -14,7 +14,6 @@ from dparray._array.apply import astype_array
 from dparray._array.assignment import write_out
 from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_out
 from dparray._functions.public import public
 from dparray._functions.reductions import accumulator_of, check_numeric, float_of
 from dparray._placement import placement_of
@@ -46,7 +45,6 @@ def _cumulate(
     out: ndarray | None,
     include_initial: bool,
 ) -> ndarray:
-    check_out(name, (("x", x),), out)
     if axis is None:
         if x.ndim != 1:
             raise ShapeError(

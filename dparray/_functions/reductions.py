@@ -98,7 +98,6 @@ def reduce_over(
         *scalars: the scalar operands of the reduction.
         dtype: the dtype of the result; ``loop_dtype`` by default.
     """
-    check_out(name, (("a", x),), out)
     axes = tuple(sorted(axes_of(name, x, axis)))
     if type(keepdims) is not bool:
         keepdims = _layout.check_flag(name, "keepdims", keepdims)
@@ -172,7 +171,6 @@ def _from_initial(
         )
     if not isinstance(start, bool | int | float | complex):
         raise ArgumentError(f"{name}: initial must be a scalar; got {type(initial).__name__}")
-    check_out(name, (("a", x),), out)
     axes = axes_of(name, x, axis)
     loop_dtype = (
         accumulator_of(x, dtype, out) if name in _IDENTITY else _comparison_dtype(x, out, start)
@@ -407,7 +405,6 @@ def _position_of_complex(
     keepdims: bool,
 ) -> ndarray:
     """Return the index of the first NaN, or else of the first best real and imaginary part."""
-    check_out(name, (("a", x),), out)
     if product(x.shape[at] for at in axes_of(name, x, axis)) == 0:
         raise ShapeError(f"{name}: x of shape {x.shape} must not be empty along axis {axis}")
     worst = -math.inf if name == "argmax" else math.inf
@@ -429,7 +426,6 @@ def _truth(
         truth = x != 0
         x = choose_elements(name, mask_of(name, x, where, out), truth, name == "all")
     if not axes_of(name, x, axis) and x.ndim:
-        check_out(name, (("a", x),), out)
         return write_out(name, x != 0, out)
     return reduce_over(name, x, axis, _dtypes.bool, out, keepdims)
 
