@@ -37,7 +37,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 _Result = TypeVar("_Result")
 Subscriber = Callable[..., None]
@@ -237,16 +237,62 @@ def _kind_of(file: str) -> str:
     return "between" if file.endswith(_CALLING) or file.startswith(_TELLING) else "ours"
 
 
+class Request(NamedTuple):
+    """A call of dparray by the program.
+
+    Attributes:
+        frame: the innermost frame outside dparray; ``None`` in a dparray thread.
+        name: the public name of the dparray function that the frame called.
+    """
+
+    frame: FrameType | None
+    name: str
+
+
+def request(frame: FrameType | None = None) -> Request:
+    """Return the call of the program on whose behalf this thread works.
+
+    Line and name come from the stack, since the line can come from nowhere else. If methods and
+    functions recorded their names instead, each would take 0.35 us more: ``x[3:]`` 0.52 us instead
+    of 0.19, ``x.sum()`` 1.80 instead of 1.43.
+
+    Args:
+        frame: the frame to start at. Defaults to the caller's frame.
+    """
+    frame, entry, is_named = frame or sys._getframe(1), None, False
+    while frame is not None and (kind := _kind_of(frame.f_code.co_filename)) != "program":
+        # A function that reports on a call, such as dp.explain, is outside of the call.
+        is_named = is_named or (kind == "between" and entry is not None)
+        if kind == "ours" and not is_named:
+            entry = frame
+        frame = frame.f_back
+    if frame is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:
+        return Request(None, by[1])
+    return Request(frame, "" if entry is None else _public_name(entry))
+
+
+def _public_name(entry: FrameType) -> str:
+    """Return the public name of the function that runs in a frame."""
+    name = entry.f_code.co_name
+    if name == "__call__":  # a callable object
+        name = getattr(entry.f_locals["self"], "__name__", name)
+    if name.startswith("_") and not name.startswith("__"):  # a private method behind a public name
+        name = name[1:].removesuffix("_in_place").removesuffix("_method")
+    return name
+
+
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
     """Return the innermost frame outside dparray; ``None`` in a dparray thread.
 
     Args:
         frame: the frame to start at. Defaults to the caller's frame.
     """
-    frame = frame or sys._getframe(1)
-    while frame is not None and _kind_of(frame.f_code.co_filename) != "program":
-        frame = frame.f_back
-    return frame
+    return request(frame or sys._getframe(1)).frame
+
+
+def public_name() -> str:
+    """Return the name of the dparray function that the program called."""
+    return request(sys._getframe(1)).name
 
 
 def line_of(frame: Any) -> Line | None:
@@ -276,7 +322,10 @@ _NOBODY: Caller = (None, "")
 
 def caller() -> Caller:
     """Return the requester of work for another thread; without subscribers, nothing."""
-    return (line_of(user_frame()), public_name()) if subscribers else _NOBODY
+    if not subscribers:
+        return _NOBODY
+    frame, name = request()
+    return line_of(frame), name
 
 
 @contextlib.contextmanager
@@ -300,25 +349,3 @@ def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
             return context.run(call)
 
     return call_on_behalf
-
-
-def public_name() -> str:
-    """Return the name of the dparray function that the program called."""
-    name, own, inner = "", None, ""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        kind = _kind_of(code.co_filename)
-        if kind == "program":
-            break
-        # The wrapper of a function that reports on another call, such as dp.explain, gives no name.
-        if kind == "ours" and (inner != "between" or not name):
-            name, own = code.co_name, frame
-        frame, inner = frame.f_back, kind
-    if own is not None and name == "__call__":  # a callable object
-        name = getattr(own.f_locals["self"], "__name__", name)
-    if frame is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:
-        return str(by[1])
-    if name.startswith("_") and not name.startswith("__"):  # a private method behind a public name
-        name = name[1:].removesuffix("_in_place").removesuffix("_method")
-    return name

@@ -43,8 +43,7 @@ def leaves(queue: Any, nbytes: int) -> None:
     """
     if config.fallback == "allow":
         return
-    user = _hooks.user_frame()
-    operation = _hooks.public_name()
+    user, operation = _hooks.request()
     if operation in _ASKED or user is None:
         return
     text = (
