@@ -33,7 +33,7 @@ __all__ += ["convolution_transpose", "hardmax", "image_patches", "max_pool"]
 # Element-wise.
 
 
-def _elementwise(name: str, text: str, summary: str) -> Callable[[Any], Value]:
+def _unary(name: str, text: str, summary: str) -> Callable[[Any], Value]:
     def function(data: Any) -> Value:
         return unary_op(data, text)
 
@@ -42,15 +42,15 @@ def _elementwise(name: str, text: str, summary: str) -> Callable[[Any], Value]:
     return function
 
 
-abs = _elementwise("abs", "abs(I)", "Return the absolute value.")
-ceiling = _elementwise("ceiling", "ceil(I)", "Return the smallest integer that is not less.")
-floor = _elementwise("floor", "floor(I)", "Return the largest integer that is not greater.")
-cos = _elementwise("cos", "cos(I)", "Return the cosine.")
-sin = _elementwise("sin", "sin(I)", "Return the sine.")
-exp = _elementwise("exp", "exp(I)", "Return the exponential function.")
-log = _elementwise("log", "log(I)", "Return the natural logarithm.")
-tanh = _elementwise("tanh", "tanh(I)", "Return the hyperbolic tangent.")
-sigmoid = _elementwise("sigmoid", "sigmoid(I)", "Return the logistic function.")
+abs = _unary("abs", "abs(I)", "Return the absolute value.")
+ceiling = _unary("ceiling", "ceil(I)", "Return the smallest integer that is not less.")
+floor = _unary("floor", "floor(I)", "Return the largest integer that is not greater.")
+cos = _unary("cos", "cos(I)", "Return the cosine.")
+sin = _unary("sin", "sin(I)", "Return the sine.")
+exp = _unary("exp", "exp(I)", "Return the exponential function.")
+log = _unary("log", "log(I)", "Return the natural logarithm.")
+tanh = _unary("tanh", "tanh(I)", "Return the hyperbolic tangent.")
+sigmoid = _unary("sigmoid", "sigmoid(I)", "Return the logistic function.")
 
 
 def sqrt(x: Any) -> Value:
@@ -61,6 +61,11 @@ def sqrt(x: Any) -> Value:
 def square(x: Any) -> Value:
     """Return the square."""
     return unary_op(x, "I * I")
+
+
+def identity(x: Any) -> Value:
+    """Return the values."""
+    return unary_op(x, "I")
 
 
 def hard_sigmoid(x: Any, slope: float) -> Value:
@@ -77,11 +82,6 @@ def relu(x: Any, alpha: Any = None, max_value: Any = None) -> Value:
 def elu(x: Any, alpha: float = 1.0) -> Value:
     """Return the value where it is positive, else ``alpha * (exp(x) - 1)``."""
     return binary_op(x, float(alpha), "L < 0 ? R * exp(L) - R : L")
-
-
-def identity(x: Any) -> Value:
-    """Return the values."""
-    return unary_op(x, "I")
 
 
 def cast(x: Any, dtype: DType) -> Value:

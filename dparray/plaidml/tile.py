@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +14,6 @@ from dparray.plaidml.devices import Context, Device, DType, Tensor
 from dparray.plaidml.functions import Function
 from dparray.tilelang.function import TileFunction
 from dparray.tilelang.invocation import Invocation
-
-__all__ = ["LogicError", "Operation", "Shape", "Value", "binary_op", "common_dtype", "compose"]
-__all__ += ["unary_op"]
 
 
 class LogicError(PlaidMLError):
@@ -59,6 +56,28 @@ def _common(a: DType, b: DType) -> DType:
     if wide > 64:
         return DType.FLOAT64
     return DType[f"INT{max(wide, bits[0] if a >> 4 == 1 else bits[1])}"]
+
+
+Operator = Callable[["Value", Any], "Value"]
+
+
+def _operators(text: str, neutral: int | None = None) -> tuple[Operator, Operator]:
+    """Return the methods for an operator with the value on its left, and on its right.
+
+    An operation with the number ``neutral`` is the value itself.
+    """
+
+    def operate(self: Value, other: Any) -> Value:
+        return self if _is(other, neutral) else binary_op(self, other, text)
+
+    def reflected(self: Value, other: Any) -> Value:
+        return self if _is(other, neutral) else binary_op(other, self, text)
+
+    return operate, reflected
+
+
+def _is(value: Any, number: int | None) -> bool:
+    return isinstance(value, int | float) and value == number
 
 
 class Value:
@@ -113,66 +132,22 @@ class Value:
             return cls(Shape(DType.FLOAT32, ()), var=value, name=name)
         raise LogicError(f"{value!r} of type {type(value).__name__} is not a value; give a number")
 
-    def _with(self, other: Any, text: str, is_reversed: bool = False) -> Value:
-        given = Value.from_python_value(other)
-        return binary_op(given, self, text) if is_reversed else binary_op(self, given, text)
-
-    def __add__(self, other: Any) -> Value:
-        return self if _is(other, 0) else self._with(other, "L + R")
-
-    def __radd__(self, other: Any) -> Value:
-        return self if _is(other, 0) else self._with(other, "L + R", True)
-
-    def __sub__(self, other: Any) -> Value:
-        return self if _is(other, 0) else self._with(other, "L - R")
-
-    def __rsub__(self, other: Any) -> Value:
-        return self._with(other, "L - R", True)
-
-    def __mul__(self, other: Any) -> Value:
-        return self if _is(other, 1) else self._with(other, "L * R")
-
-    def __rmul__(self, other: Any) -> Value:
-        return self if _is(other, 1) else self._with(other, "L * R", True)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self if _is(other, 1) else self._with(other, "L / R")
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self._with(other, "L / R", True)
-
-    def __floordiv__(self, other: Any) -> Value:
-        return self._with(other, "floor(L / R)")
-
-    def __rfloordiv__(self, other: Any) -> Value:
-        return self._with(other, "floor(L / R)", True)
-
-    def __and__(self, other: Any) -> Value:
-        return self._with(other, "L & R")
-
-    def __or__(self, other: Any) -> Value:
-        return self._with(other, "L | R")
-
-    def __xor__(self, other: Any) -> Value:
-        return self._with(other, "L ^ R")
-
-    def __lshift__(self, other: Any) -> Value:
-        return self._with(other, "L << R")
-
-    def __rshift__(self, other: Any) -> Value:
-        return self._with(other, "L >> R")
-
-    def __lt__(self, other: Any) -> Value:
-        return self._with(other, "L < R")
-
-    def __le__(self, other: Any) -> Value:
-        return self._with(other, "L <= R")
-
-    def __gt__(self, other: Any) -> Value:
-        return self._with(other, "L > R")
-
-    def __ge__(self, other: Any) -> Value:
-        return self._with(other, "L >= R")
+    __add__, __radd__ = _operators("L + R", neutral=0)
+    __sub__, _ = _operators("L - R", neutral=0)
+    _, __rsub__ = _operators("L - R")
+    __mul__, __rmul__ = _operators("L * R", neutral=1)
+    __truediv__, _ = _operators("L / R", neutral=1)
+    _, __rtruediv__ = _operators("L / R")
+    __floordiv__, __rfloordiv__ = _operators("floor(L / R)")
+    __and__, _ = _operators("L & R")
+    __or__, _ = _operators("L | R")
+    __xor__, _ = _operators("L ^ R")
+    __lshift__, _ = _operators("L << R")
+    __rshift__, _ = _operators("L >> R")
+    __lt__, _ = _operators("L < R")
+    __le__, _ = _operators("L <= R")
+    __gt__, _ = _operators("L > R")
+    __ge__, _ = _operators("L >= R")
 
     def __neg__(self) -> Value:
         return unary_op(self, "-I")
@@ -188,10 +163,6 @@ class Value:
 
     def __repr__(self) -> str:
         return f"<plaidml value {self.name or self.shape}>"
-
-
-def _is(value: Any, number: int) -> bool:
-    return isinstance(value, int | float) and value == number
 
 
 class Operation:

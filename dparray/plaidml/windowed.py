@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 
 from dparray.plaidml.tile import LogicError, Shape, Value, binary_op, value_of
 
-__all__ = ["AutoPadding", "ConvolutionDataFormat", "average_pool", "convolution"]
-__all__ += ["convolution_transpose", "image_patches", "max_pool"]
-
 
 class AutoPadding(Enum):
     """The padding of borders: explicit, none, or such that stride 1 keeps the size."""
