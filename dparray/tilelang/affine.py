@@ -6,7 +6,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from dparray.exceptions import TileIndexError
 from dparray.tilelang.syntax import Call, Expression, Index, Name, Number
 from dparray.tilelang.values import Builder
 
@@ -85,8 +84,7 @@ def _sum(left: Affine, right: Affine) -> Affine:
 
 def _product(builder: Builder, call: Call, left: Affine, right: Affine) -> Affine:
     if left.coefficients and right.coefficients:
-        raise builder.error(
-            TileIndexError,
+        raise builder.index_error(
             call.position,
             f"a product of index variables: {_names(left)} and {_names(right)}",
             "index expressions are affine: multiply by literals and sizes only",
@@ -98,16 +96,13 @@ def _product(builder: Builder, call: Call, left: Affine, right: Affine) -> Affin
 
 def _quotient(builder: Builder, call: Call, left: Affine, right: Affine) -> Affine:
     if right.coefficients:
-        raise builder.error(
-            TileIndexError,
+        raise builder.index_error(
             call.position,
             f"a division by index variables: {_names(right)}",
             "index expressions are affine: divide by literals and sizes only",
         )
     if right.constant == 0:
-        raise builder.error(
-            TileIndexError, call.position, "a division by zero", "divide by another number"
-        )
+        raise builder.index_error(call.position, "a division by zero", "divide by another number")
     return _scaled(left, None if right.constant is None else 1 / right.constant)
 
 

@@ -9,12 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dparray.exceptions import (
-    TileIndexError,
-    TileNameError,
-    TileShapeError,
-    TileTypeError,
-)
 from dparray.tilelang import data_functions as data_functions
 from dparray.tilelang.contraction import Scope, contract
 from dparray.tilelang.elementwise import apply
@@ -96,16 +90,14 @@ class _Walk:
             self.roles[statement.name.name] = "assigned on a line before"
         for name in program.outputs:
             if self.roles.get(name.name) != "assigned on a line before":
-                raise self.builder.error(
-                    TileNameError,
+                raise self.builder.name_error(
                     name.position,
                     f"the output {name.name} is never assigned",
                     f"assign it in the body: {name.name} = ...;",
                 )
             value = self.values[name.name]
             if isinstance(value, Group):
-                raise self.builder.error(
-                    TileTypeError,
+                raise self.builder.type_error(
                     name.position,
                     f"the output {name.name} is a tuple",
                     "return its members: A = element(T, 0);",
@@ -117,8 +109,7 @@ class _Walk:
         seen: set[str] = set()
         for name in program.outputs:
             if name.name in seen:
-                raise self.builder.error(
-                    TileNameError,
+                raise self.builder.name_error(
                     name.position,
                     f"the output {name.name} is listed twice",
                     "list each output once",
@@ -127,8 +118,7 @@ class _Walk:
 
     def check_new(self, name: Name) -> None:
         if name.name in self.values:
-            raise self.builder.error(
-                TileNameError,
+            raise self.builder.name_error(
                 name.position,
                 f"{name.name} is assigned again: it is {self.roles[name.name]}",
                 "every name is assigned once; take another name",
@@ -150,8 +140,7 @@ class _Walk:
             self.values[name] = value
         assert shape is not None
         if len(shape) != len(given.sizes):
-            raise self.builder.error(
-                TileShapeError,
+            raise self.builder.shape_error(
                 given.name.position,
                 f"{name} has rank {len(given.sizes)} here, and was called with shape {shape}",
                 "give an array of that rank, or reshape it first",
@@ -164,8 +153,7 @@ class _Walk:
             self.check_new(name)
         before = self.values.get(name.name)
         if isinstance(before, Constant) and before.value is not None and before.value != size:
-            raise self.builder.error(
-                TileShapeError,
+            raise self.builder.shape_error(
                 name.position,
                 f"the size {name.name} is {before.value} and {size}",
                 "sizes of one name agree; use two names, or give arrays that fit",
@@ -179,8 +167,7 @@ class _Walk:
         if isinstance(expression, Name):
             return self.scope.value(expression)
         if isinstance(expression, Index):
-            raise self.builder.error(
-                TileIndexError,
+            raise self.builder.index_error(
                 expression.position,
                 f"the index variable {expression.name!r} outside of a contraction",
                 f"write #{expression.name} for a tensor of that name; for coordinates use "

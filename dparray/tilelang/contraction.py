@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from dparray.exceptions import TileIndexError, TileNameError, TileShapeError, TileTypeError
 from dparray.tilelang.affine import Affine, affine_of
 from dparray.tilelang.domain import Domain, Form, Space, domain_of
 from dparray.tilelang.elementwise import integer, shape_of
@@ -71,8 +70,7 @@ class Scope(NamedTuple):
         if name.name in self.values:
             return self.values[name.name]
         known = ", ".join(self.values) or "none"
-        raise self.builder.error(
-            TileNameError,
+        raise self.builder.name_error(
             name.position,
             f"{name.name} is not defined here",
             f"define it on a line before, or among the inputs; the names so far are {known}",
@@ -89,8 +87,7 @@ class Scope(NamedTuple):
             kind = "a float"
         else:
             kind = "a tuple" if isinstance(value, Group) else "a tensor"
-        raise self.builder.error(
-            TileTypeError,
+        raise self.builder.type_error(
             name.position,
             f"{name.name} is {kind}, in an index expression",
             "index expressions hold index variables, integers and sizes; to index by the values "
@@ -187,8 +184,7 @@ class _Contraction:
         indices, sizes = self.statement.indices, self.statement.sizes
         name = self.statement.name.name
         if sizes is None and indices:
-            raise self.builder.error(
-                TileShapeError,
+            raise self.builder.shape_error(
                 self.position,
                 f"the sizes of {name} are missing",
                 f"give one for each index: {name}[{', '.join('i' * len(indices))}: "
@@ -196,8 +192,7 @@ class _Contraction:
             )
         sizes = sizes or ()
         if len(sizes) != len(indices):
-            raise self.builder.error(
-                TileShapeError,
+            raise self.builder.shape_error(
                 self.position,
                 f"{name} has {len(indices)} indices and {len(sizes)} sizes",
                 "give one size for each index",
@@ -209,15 +204,13 @@ class _Contraction:
         call = Call(f"the contraction of {self.statement.name.name}", (), expression.position)
         size = integer(self.builder, value, call, what)
         if size is not None and size < 0:
-            raise self.builder.error(
-                TileShapeError,
+            raise self.builder.shape_error(
                 expression.position,
                 f"{what} is {size}",
                 "sizes and bounds are 0 or more; was a subtraction the wrong way round?",
             )
         if size is not None and size > _LARGEST:
-            raise self.builder.error(
-                TileShapeError,
+            raise self.builder.shape_error(
                 expression.position,
                 f"{what} is {size}, which has more than 64 bits",
                 f"sizes and bounds are at most {_LARGEST}",
@@ -229,8 +222,7 @@ class _Contraction:
         if isinstance(value, Unknown):
             return Tensor(None, None)
         if isinstance(value, Group):
-            raise self.builder.error(
-                TileTypeError,
+            raise self.builder.type_error(
                 name.position,
                 f"{name.name} is a tuple",
                 "take a member of it first: A = element(T, 0);",
@@ -238,8 +230,7 @@ class _Contraction:
         given = self.builder.operand(value, name.position)
         shape = shape_of(given)
         if shape is not None and len(shape) != count:
-            raise self.builder.error(
-                TileShapeError,
+            raise self.builder.shape_error(
                 name.position,
                 f"{name.name} has rank {len(shape)}, and {count} indices here",
                 "give one index expression for each axis",
@@ -254,8 +245,7 @@ class _Contraction:
         for constraint in statement.constraints:
             for each in _indices(constraint.value):
                 if each.name not in names:
-                    raise self.builder.error(
-                        TileIndexError,
+                    raise self.builder.index_error(
                         each.position,
                         f"the index variable {each.name!r} occurs in constraints only",
                         "use it in an index of the output or of an operand, or remove it",
@@ -274,8 +264,7 @@ class _Contraction:
             return
         space = Space(len(names), (), (tuple((_form(form, names), 1) for form in forms),), ())
         if not space.is_bounded:
-            raise self.builder.error(
-                TileIndexError,
+            raise self.builder.index_error(
                 self.position,
                 f"the index variables {', '.join(names)} are not all bounded",
                 "each one needs a range: let it index an axis alone, or add a constraint i < N",
@@ -300,8 +289,8 @@ class _Contraction:
         if isinstance(value, Unknown):
             return Tensor(None, None)
         if isinstance(value, Group):
-            raise self.builder.error(
-                TileTypeError, name.position, f"the default {name.name} is a tuple", "use a tensor"
+            raise self.builder.type_error(
+                name.position, f"the default {name.name} is a tuple", "use a tensor"
             )
         given = self.builder.operand(value, name.position)
         shape = shape_of(given)
@@ -309,15 +298,13 @@ class _Contraction:
             len(shape) != len(sizes)
             or any(None not in (a, b) and a != b for a, b in zip(shape, sizes, strict=True))
         ):
-            raise self.builder.error(
-                TileShapeError,
+            raise self.builder.shape_error(
                 name.position,
                 f"the default {name.name} has shape {shown(shape)}, the output {shown(sizes)}",
                 "a default has exactly the output's shape",
             )
         if given.dtype is not None and dtype is not None and given.dtype != dtype:
-            raise self.builder.error(
-                TileTypeError,
+            raise self.builder.type_error(
                 name.position,
                 f"the default {name.name} is {given.dtype}, the output {dtype}",
                 "a default has exactly the output's dtype; convert it before with as_float, "
@@ -332,23 +319,20 @@ class _Contraction:
             return None
         found = domain_of(space)
         if found is None:
-            raise self.builder.error(
-                TileIndexError,
+            raise self.builder.index_error(
                 self.position,
                 "no index is valid: no element of the output would be written",
                 "check offsets and constraints; if the expressions contain fractions, all must "
                 "be integers together (name a truncated half first: P = (K - 1) / 2;)",
             )
         if found.largest > _LARGEST:
-            raise self.builder.error(
-                TileIndexError,
+            raise self.builder.index_error(
                 self.position,
                 "the index arithmetic needs more than 64 bits",
                 "use smaller factors and offsets in index expressions and constraints",
             )
         if self.statement.aggregation == "=" and not is_single_valued(found):
-            raise self.builder.error(
-                TileIndexError,
+            raise self.builder.index_error(
                 self.position,
                 f"'=' would give one element of {self.statement.name.name} several values",
                 "use + * > or < to combine them, or use all index variables in the output",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from dparray.exceptions import TileShapeError, TileTypeError
 from dparray.tilelang.elementwise import (
     FUNCTIONS,
     PRNG_COLUMNS,
@@ -39,8 +38,7 @@ def _tensor(builder: Builder, call: Call, value: Value, at: int = 0) -> Tensor:
         return Tensor(None, None)
     if not isinstance(value, Tensor):
         kind = "a tuple" if isinstance(value, Group) else "a number"
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.operands[at].position,
             f"{call.function} of {kind}",
             "it takes a tensor",
@@ -55,8 +53,7 @@ def reshape(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     if given.shape is not None and None not in given.shape and None not in shape:
         count, wanted = prod(given.shape), prod(shape)  # type: ignore[arg-type]
         if count != wanted:
-            raise builder.error(
-                TileShapeError,
+            raise builder.shape_error(
                 call.position,
                 f"reshape of {given.shape}, which has {count} elements, to {shape}, "
                 f"which has {wanted}",
@@ -70,8 +67,7 @@ def index(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     given = _tensor(builder, call, operands[0])
     axis = integer(builder, operands[1], call, "the axis")
     if axis is not None and given.shape is not None and not 0 <= axis < len(given.shape):
-        raise builder.error(
-            TileShapeError,
+        raise builder.shape_error(
             call.operands[1].position,
             f"axis {axis} of a tensor of rank {len(given.shape)}",
             f"axes count from 0 to {len(given.shape) - 1}"
@@ -92,13 +88,12 @@ def _check_indices(builder: Builder, call: Call, value: Value) -> Tensor | Liter
     if isinstance(value, Unknown):
         return Tensor(None, None)
     if isinstance(value, Group):
-        raise builder.error(
-            TileTypeError, call.operands[1].position, f"{call.function} by a tuple", "use a tensor"
+        raise builder.type_error(
+            call.operands[1].position, f"{call.function} by a tuple", "use a tensor"
         )
     given = builder.operand(value, call.operands[1].position)
     if given.dtype is not None and given.dtype != INT32:
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.operands[1].position,
             f"the indices of {call.function} are {given.dtype}",
             "they are int32; convert with as_int(I, 32)",
@@ -112,16 +107,14 @@ def gather(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     indices = _check_indices(builder, call, operands[1])
     where = shape_of(indices)
     if data.shape is not None and not data.shape:
-        raise builder.error(
-            TileShapeError,
+        raise builder.shape_error(
             call.operands[0].position,
             "gather from a tensor of rank 0",
             "it takes rows: the data has rank 1 or more",
         )
     result = None if where is None or data.shape is None else (*where, *data.shape[1:])
     if data.shape is not None and data.shape[0] == 0 and where is not None and 0 not in where:
-        raise builder.error(
-            TileShapeError,
+        raise builder.shape_error(
             call.operands[0].position,
             f"gather from {data.shape}, which has no row",
             "the data has one row at least",
@@ -136,8 +129,7 @@ def scatter(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     size = _tensor(builder, call, operands[2], 2)
     where = shape_of(indices)
     if size.shape is not None and not size.shape:
-        raise builder.error(
-            TileShapeError,
+        raise builder.shape_error(
             call.operands[2].position,
             "scatter to the size of a tensor of rank 0",
             "the third argument has rank 1 or more; its first size is the result's",
@@ -148,15 +140,13 @@ def scatter(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         None not in (one, other) and one != other
         for one, other in zip(values.shape, where, strict=False)
     ):
-        raise builder.error(
-            TileShapeError,
+        raise builder.shape_error(
             call.position,
             f"scatter of {shown(values.shape)} by indices of {shown(where)}",
             "the shape of the values begins with that of the indices",
         )
     if size.shape[0] == 0 and 0 not in values.shape:
-        raise builder.error(
-            TileShapeError,
+        raise builder.shape_error(
             call.operands[2].position,
             "scatter to no row",
             "the third argument has one row at least",
@@ -176,8 +166,7 @@ def element(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
     if isinstance(given, Unknown):
         return given
     if not isinstance(given, Group):
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.operands[0].position,
             "element of what is not a tuple",
             "tuples are made by tuple(A, B)",
@@ -186,8 +175,7 @@ def element(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
     if at is None:
         return Unknown()
     if not 0 <= at < len(given.members):
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.operands[1].position,
             f"member {at} of a tuple of {len(given.members)}",
             f"members count from 0 to {len(given.members) - 1}",
@@ -201,8 +189,7 @@ def prng_step(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     state = _tensor(builder, call, operands[0])
     wanted = (3, PRNG_COLUMNS)
     if state.dtype is not None and state.dtype != UINT32:
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.operands[0].position,
             f"a state of {state.dtype}",
             "the state of prng_step is uint32",
@@ -211,8 +198,7 @@ def prng_step(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         len(state.shape) != 2
         or any(size not in (None, want) for size, want in zip(state.shape, wanted, strict=True))
     ):
-        raise builder.error(
-            TileShapeError,
+        raise builder.shape_error(
             call.operands[0].position,
             f"a state of shape {shown(state.shape)}",
             f"the state of prng_step has shape {wanted}",
@@ -229,8 +215,7 @@ def prng_part(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     if isinstance(given, Unknown):
         return Tensor(None, UINT32 if call.function == "prng_state" else FLOAT32)
     if not isinstance(given, Group) or len(given.members) != 2:
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.position,
             f"{call.function} of what is not a step",
             "it takes the result of prng_step(S, sizes)",
@@ -247,8 +232,7 @@ def softmax(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         len(given.shape) != 2
         or any(None not in (a, b) and a != b for a, b in zip(given.shape, sizes, strict=True))
     ):
-        raise builder.error(
-            TileShapeError,
+        raise builder.shape_error(
             call.position,
             f"{call.function} of {shown(given.shape)} as {shown(sizes)}",
             "it takes a tensor of rank 2 and its two sizes",

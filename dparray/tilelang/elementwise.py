@@ -78,8 +78,7 @@ def binary(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
 
 
 def _no_float(builder: Builder, call: Call, dtype: DType) -> TileTypeError:
-    return builder.error(
-        TileTypeError,
+    return builder.type_error(
         call.position,
         f"{call.function!r} of {dtype}",
         "it takes integers and booleans; convert with as_int(x, 32)",
@@ -193,8 +192,7 @@ def converted(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
     if width is None:
         return Tensor(shape_of(builder.operand(operands[0], call.position)), None)
     if width not in widths:
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.operands[1].position,
             f"{call.function} to {width} bits",
             f"the width is one of {', '.join(map(str, widths))}",
@@ -226,8 +224,7 @@ def integer(builder: Builder, value: Value, call: Call, what: str) -> int | None
         kind = "a float"
     else:
         kind = "a tuple" if isinstance(value, Group) else "a tensor"
-    raise builder.error(
-        TileTypeError,
+    raise builder.type_error(
         call.position,
         f"{what} in {call.function} is {kind}",
         "it is an integer made of literals and sizes",
@@ -243,9 +240,7 @@ def sizes_of(builder: Builder, call: Call, values: Sequence[Value]) -> Shape:
     sizes = [integer(builder, each, call, "a size") for each in values]
     for size in sizes:
         if size is not None and size < 0:
-            raise builder.error(
-                TileShapeError, call.position, f"the size {size}", "sizes are 0 or more"
-            )
+            raise builder.shape_error(call.position, f"the size {size}", "sizes are 0 or more")
     return tuple(sizes)
 
 
@@ -314,8 +309,7 @@ def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
         wanted = f"{least}" if least == most else f"{least} or {most}"
         if most > least + 1:
             wanted = f"{least} or more"
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.position,
             f"{call.function} with {len(operands)} arguments",
             f"it takes {wanted}",
@@ -337,8 +331,7 @@ def _unknown(builder: Builder, call: Call) -> TileNameError:
     known = sorted(name for name in [*FUNCTIONS, *BIND_TIME_ONLY] if name.isidentifier())
     close = difflib.get_close_matches(call.function.lower(), known, 1)
     hint = f"did you mean {close[0]}? " if close else ""
-    return builder.error(
-        TileNameError,
+    return builder.name_error(
         call.position,
         f"there is no function {call.function!r}",
         f"{hint}Names are case-sensitive; the functions are {', '.join(known)} and assert_...",
@@ -348,8 +341,7 @@ def _unknown(builder: Builder, call: Call) -> TileNameError:
 def _mapped(builder: Builder, call: Call, operands: Sequence[Value]) -> Group:
     counts = {len(each.members) for each in operands if isinstance(each, Group)}
     if len(counts) != 1:
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.position,
             f"{call.function!r} of tuples of {' and '.join(map(str, sorted(counts)))} members",
             "tuples in one expression have equally many members",
@@ -369,8 +361,7 @@ def _mapped(builder: Builder, call: Call, operands: Sequence[Value]) -> Group:
 def _folded(builder: Builder, call: Call, operands: Sequence[Any]) -> Constant:
     name = call.function
     if name not in FOLDS and not name.startswith("assert_"):
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.position,
             f"{name!r} of numbers",
             f"of sizes and literals alone there are {', '.join(sorted(FOLDS))} and assert_...; "
@@ -390,16 +381,14 @@ def _folded(builder: Builder, call: Call, operands: Sequence[Any]) -> Constant:
     try:
         return Constant(fold(name, values, is_float), is_float)
     except FoldingError as error:
-        kind = (
-            TileShapeError if name in ("broadcast", "match") or "assert" in name else TileTypeError
-        )
-        raise builder.error(kind, call.position, error.what, error.cure) from None
+        is_of_shape = name in ("broadcast", "match") or "assert" in name
+        make = builder.shape_error if is_of_shape else builder.type_error
+        raise make(call.position, error.what, error.cure) from None
 
 
 def _refuse_tensor(builder: Builder, call: Call, operands: Sequence[Value]) -> Unknown:
     if any(isinstance(each, Tensor) for each in operands):
-        raise builder.error(
-            TileTypeError,
+        raise builder.type_error(
             call.position,
             f"{call.function} of a tensor",
             "it takes sizes and literals, which are known when shapes are",

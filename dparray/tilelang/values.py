@@ -6,11 +6,11 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray.exceptions import TileError, TileShapeError, TileTypeError
+from dparray.exceptions import TileIndexError, TileNameError, TileShapeError, TileTypeError
 from dparray.tilelang.failure import failure, line_and_column
 
 DType = np.dtype[Any]
@@ -118,9 +118,6 @@ class Operation:
     parameters: Any = None
 
 
-Error = TypeVar("Error", bound=TileError)
-
-
 class Builder:
     """Collects the operations of a program; has its source for error messages."""
 
@@ -128,9 +125,21 @@ class Builder:
         self.source = source
         self.operations: list[Operation] = []
 
-    def error(self, kind: type[Error], position: int, what: str, cure: str) -> Error:
-        """Return an error about a position in the program."""
-        return failure(kind, self.source, position, what, cure)
+    def index_error(self, position: int, what: str, cure: str) -> TileIndexError:
+        """Return an error about an index or a domain."""
+        return failure(TileIndexError, self.source, position, what, cure)
+
+    def name_error(self, position: int, what: str, cure: str) -> TileNameError:
+        """Return an error about a name."""
+        return failure(TileNameError, self.source, position, what, cure)
+
+    def shape_error(self, position: int, what: str, cure: str) -> TileShapeError:
+        """Return an error about a shape or a size."""
+        return failure(TileShapeError, self.source, position, what, cure)
+
+    def type_error(self, position: int, what: str, cure: str) -> TileTypeError:
+        """Return an error about a dtype or a kind of value."""
+        return failure(TileTypeError, self.source, position, what, cure)
 
     def emit(
         self,
@@ -166,8 +175,7 @@ class Builder:
             limits: Any = np.iinfo(dtype)
             if limits.min <= value.value <= limits.max:
                 return dtype
-        raise self.error(
-            TileTypeError,
+        raise self.type_error(
             position,
             f"the integer {value.value} has more than 64 bits",
             "write it as a float",
@@ -218,8 +226,7 @@ class Builder:
                 if other == 1 or (other is None and size not in (None, 1)):
                     result[at] = size
                 elif size is not None and other is not None and size not in (1, other):
-                    raise self.error(
-                        TileShapeError,
+                    raise self.shape_error(
                         position,
                         f"the shapes {' and '.join(map(shown, shapes))} do not fit together: sizes "
                         f"{other} and {size} meet",
