@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -65,6 +65,24 @@ def failures(function: str, sharding: Sharding, number: int, nbytes: int = 0) ->
                 else "There are no other shards"
             )
         ) from error
+
+
+def on_each(
+    function: str, sharding: Sharding, compute: Callable[..., Any], *columns: Iterable[Any]
+) -> list[Any]:
+    """Return the results of work on each shard, whose errors name the shard.
+
+    Args:
+        function: the public function.
+        sharding: of the shards.
+        compute: called for each shard with its entry of every column.
+        columns: a value for each shard. Errors give the size of the first if it is an array.
+    """
+    results = []
+    for number, values in enumerate(zip(*columns, strict=True)):
+        with failures(function, sharding, number, getattr(values[0], "nbytes", 0)):
+            results.append(compute(*values))
+    return results
 
 
 class ShardedArray:
@@ -186,19 +204,14 @@ class ShardedArray:
             >>> x.eval().shards[0].is_pending
             False
         """
-        if self._own is None:
-            return self
-        for number, shard in enumerate(self._own):
-            with failures("eval", self.sharding, number, shard.nbytes):
-                library().eval(shard)
+        if self._own is not None:
+            on_each("eval", self.sharding, library().eval, self._own)
         return self
 
     def wait(self) -> ShardedArray:
         """Submit pending work to all queues, and wait for all of them."""
         self.eval()
-        for number, shard in enumerate(self.shards):
-            with failures("wait", self.sharding, number, shard.nbytes):
-                library().synchronize(shard)
+        on_each("wait", self.sharding, library().synchronize, self.shards)
         return self
 
     def gather(self, device: Any = None) -> ndarray:
@@ -489,6 +502,46 @@ def _basic_entries(x: ShardedArray, index: Any) -> tuple[Any, ...]:
     return (*entries, *[slice(None)] * (x.ndim - used))
 
 
+def described(x: ShardedArray | ndarray) -> str:
+    """Return the shape and the sharding of an array, for messages."""
+    return f"{x.shape}, {_sharding_of(x)}"
+
+
+def _sharding_of(x: ShardedArray | ndarray) -> Sharding:
+    return x.sharding if isinstance(x, ShardedArray) else Sharding((x.device,), None)
+
+
+def unequal(
+    function: str,
+    rows: Sequence[tuple[str, str]],
+    moved: tuple[str, ShardedArray | ndarray],
+    target: Sharding,
+    remedy: str,
+) -> ShardingError:
+    """Return the error for arrays that are sharded in different ways.
+
+    Args:
+        function: the name of the public function.
+        rows: the name and the description of each array.
+        moved: the name of the array that would be copied, and the array.
+        target: its sharding after the copy.
+        remedy: the line that copies.
+    """
+    name, x = moved
+    nbytes = bytes_to_move(x.shape, x.itemsize, _sharding_of(x), target)
+    width = max(len(row) for row, _ in rows)
+    lines = "\n".join(f"  {row:<{width}}  {text}" for row, text in rows)
+    return ShardingError(
+        f"{function}: the arrays are sharded in different ways:\n{lines}\nTo "
+        f"compute on the devices of the first, {nbytes} bytes of {name} ({x.nbytes} bytes) would "
+        f"be copied between devices, which never happens implicitly: {remedy}",
+        function=function,
+        operands=tuple((row, text, "") for row, text in rows),
+        remedy=remedy,
+        nbytes=nbytes,
+    )
+
+
 def recut(x: ShardedArray, sharding: Sharding) -> ShardedArray:
     """Return the array with another sharding: a view if no element moves, otherwise a copy.
 
@@ -527,6 +580,3 @@ def _inside(box: Any, outer: Any) -> tuple[slice, ...]:
         slice(start - origin, stop - origin)
         for (start, stop), (origin, _) in zip(box, outer, strict=True)
     )
-
-
-__all__ = ["ShardedArray", "bytes_to_move", "failures", "recut"]

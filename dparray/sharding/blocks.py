@@ -8,8 +8,8 @@ from typing import Any
 from dparray import _layout
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError, ShapeError, ShardingError
-from dparray.sharding.array import ShardedArray, along, failures
-from dparray.sharding.layout import Sharding, bounds_of, bytes_to_move, unequal
+from dparray.sharding.array import ShardedArray, along, failures, unequal
+from dparray.sharding.layout import Sharding, bounds_of
 from dparray.sharding.operands import localised
 
 
@@ -119,9 +119,8 @@ def _set_item(self: ShardedArray, index: Any, value: Any) -> None:
             sharding = Sharding((target.device,), None)
             if not value.is_replicated or target.device not in value.devices:
                 rows = [(names[0], f"{target.shape}, {sharding}"), (names[1], str(value.sharding))]
-                nbytes = bytes_to_move(value.shape, value.itemsize, value.sharding, sharding)
                 line = "value = dp.distribute(value, x.devices, axis=None)"
-                raise unequal(function, rows, names[1], nbytes, value.nbytes, line)
+                raise unequal(function, rows, (names[1], value), sharding, line)
             value = value.shards[value.devices.index(target.device)]
         target[...] = value
         return

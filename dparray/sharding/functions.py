@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,15 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_fits
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
 from dparray.exceptions import ShapeError, ShardingError, UnsupportedFeatureError
-from dparray.sharding.array import ShardedArray, failures, library
-from dparray.sharding.layout import Sharding, bytes_to_move, unequal
+from dparray.sharding.array import (
+    ShardedArray,
+    described,
+    failures,
+    library,
+    on_each,
+    unequal,
+)
+from dparray.sharding.layout import Sharding
 from dparray.sharding.operands import localised, refuse_cut
 
 #: Functions whose result has one element per element of the operands.
@@ -115,12 +123,17 @@ def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) ->
             for at, value in enumerate(operands)
             if isinstance(value, ShardedArray) and not value.is_replicated
         )
-        raise _broadcast_shards(name, names[at], x, shape)
-    results = []
-    for number, values in enumerate(local):
+        own = names[at]
+        rows = [(own, described(x)), ("result", str(tuple(shape)))]
+        line = f"{own} = dp.distribute({own}, {own}.devices, axis=None)"
+        # Its only row is on one device, but is needed on all of them.
+        raise unequal(name, rows, (own, x), Sharding(x.devices, None), line)
+
+    def compute(values: Sequence[Any]) -> Any:
         given = {**options, **dict(zip(keys, values[len(args) :], strict=True))}
-        with failures(name, sharding, number):
-            results.append(function(*values[: len(args)], **given))
+        return function(*values[: len(args)], **given)
+
+    results = on_each(name, sharding, compute, local)
     if out is not None:
         return out
     if isinstance(results[0], tuple):
@@ -136,22 +149,6 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 def _not_supported(name: str, option: str, remedy: str = "") -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"{name}: {option}= is not supported for sharded arrays{remedy or '; omit it'}"
-    )
-
-
-def _broadcast_shards(
-    function: str, name: str, x: ShardedArray, shape: Sequence[int]
-) -> ShardingError:
-    """Return the error for an operand whose only row is on one device, but needed on all."""
-    copies = Sharding(x.devices, None)
-    nbytes = bytes_to_move(x.shape, x.itemsize, x.sharding, copies)
-    return unequal(
-        function,
-        [(name, f"{x.shape}, {x.sharding}"), ("result", str(tuple(shape)))],
-        name,
-        nbytes,
-        x.nbytes,
-        f"{name} = dp.distribute({name}, {name}.devices, axis=None)",
     )
 
 
@@ -233,11 +230,8 @@ def _reduce_parts(
     name: str, x: ShardedArray, axes: tuple[int, ...], keepdims: bool, options: dict[str, Any]
 ) -> ShardedArray:
     """Reduce axes other than the sharded one."""
-    function = getattr(library(), name)
-    results = []
-    for number, shard in enumerate(x.shards):
-        with failures(name, x.sharding, number, shard.nbytes):
-            results.append(function(shard, axis=axes, keepdims=keepdims, **options))
+    compute = partial(getattr(library(), name), axis=axes, keepdims=keepdims, **options)
+    results = on_each(name, x.sharding, compute, x.shards)
     return ShardedArray(_without(x.sharding, axes, keepdims), results)
 
 
@@ -422,25 +416,11 @@ def matmul(x1: Any, x2: Any, /) -> ShardedArray:
         ):
             axis, cut = ndim + first - x1.ndim, x1.sharding
         if axis is None or axis >= 0:
-            results = []
-            for number, (a, b) in enumerate(pairs):
-                with failures("matmul", cut, number, a.nbytes):
-                    results.append(dp.matmul(a, b))
+            results = on_each("matmul", cut, dp.matmul, x1.shards, x2.shards)
             return ShardedArray(cut.moved(axis), results)
-    raise _unequal_product(x1, x2)
-
-
-def _unequal_product(x1: ShardedArray, x2: ShardedArray) -> ShardingError:
-    copies = Sharding(x1.devices, None)
-    nbytes = bytes_to_move(x2.shape, x2.itemsize, x2.sharding, copies)
-    return unequal(
-        "matmul",
-        [("x1", f"{x1.shape}, {x1.sharding}"), ("x2", f"{x2.shape}, {x2.sharding}")],
-        "x2",
-        nbytes,
-        x2.nbytes,
-        "x2 = dp.distribute(x2, x1.devices, axis=None), with the rows of x1 sharded",
-    )
+    line = "x2 = dp.distribute(x2, x1.devices, axis=None), with the rows of x1 sharded"
+    rows = [("x1", described(x1)), ("x2", described(x2))]
+    raise unequal("matmul", rows, ("x2", x2), Sharding(devices, None), line)
 
 
 def _joined(arrays: Sequence[Any], /, axis: int = 0) -> ShardedArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dparray.device import Device
-from dparray.exceptions import ArgumentError, ShardingError
+from dparray.exceptions import ArgumentError
 
 Box = tuple[tuple[int, int], ...]
 
@@ -141,34 +141,3 @@ def check_devices(function: str, devices: Any) -> tuple[Device, ...]:
                 f" dp.Device({device.filter_string!r}).new_queue()"
             )
     return found
-
-
-def unequal(
-    function: str,
-    rows: Sequence[tuple[str, str]],
-    moved: str,
-    nbytes: int,
-    whole: int,
-    remedy: str,
-) -> ShardingError:
-    """Return the error for arrays that are sharded in different ways.
-
-    Args:
-        function: the name of the public function.
-        rows: the name and the sharding of each array.
-        moved: the name of the array that would be copied.
-        nbytes: the bytes that would be copied.
-        whole: the bytes of the whole array.
-        remedy: the line that copies.
-    """
-    width = max(len(name) for name, _ in rows)
-    lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows)
-    return ShardingError(
-        f"{function}: the arrays are sharded in different ways:\n{lines}\nTo "
-        f"compute on the devices of the first, {nbytes} bytes of {moved} ({whole} bytes) would be "
-        f"copied between devices, which never happens implicitly: {remedy}",
-        function=function,
-        operands=tuple((name, text, "") for name, text in rows),
-        remedy=remedy,
-        nbytes=nbytes,
-    )

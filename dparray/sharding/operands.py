@@ -9,8 +9,8 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import HostConversionError, ShardingError
-from dparray.sharding.array import ShardedArray, along
-from dparray.sharding.layout import Sharding, bytes_to_move, unequal
+from dparray.sharding.array import ShardedArray, along, described, unequal
+from dparray.sharding.layout import Sharding, balanced, bytes_to_move
 
 #: Types of values that are the same for every shard.
 _PLAIN = (bool, int, float, complex, str, np.generic, type(None), np.dtype, type, slice)
@@ -87,38 +87,16 @@ def _slice_of_copy(x: ShardedArray, leader: ShardedArray, axis: int, number: int
 
 def _check(function: str, leading: tuple[str, ShardedArray], name: str, value: Any) -> None:
     leader_name, leader = leading
-    if isinstance(value, ShardedArray):
-        if value is leader:
-            return
-        if value.is_replicated and value.devices == leader.devices:
-            return
-        if leader.sharding.is_like(value.sharding, leader.ndim, value.ndim):
-            return
-        wanted = sharding_like(value.shape, leader)
-        nbytes = bytes_to_move(value.shape, value.itemsize, value.sharding, wanted)
-        raise unequal(
-            function,
-            [
-                (leader_name, f"{leader.shape}, {leader.sharding}"),
-                (name, f"{value.shape}, {value.sharding}"),
-            ],
-            name,
-            nbytes,
-            value.nbytes,
-            f"{name} = dp.distribute({name}, like={leader_name})",
-        )
-    if isinstance(value, ndarray):
-        wanted = sharding_like(value.shape, leader)
-        here = Sharding((value.device,), None)
-        nbytes = bytes_to_move(value.shape, value.itemsize, here, wanted)
-        raise unequal(
-            function,
-            [(leader_name, f"{leader.shape}, {leader.sharding}"), (name, f"{value.shape}, {here}")],
-            name,
-            nbytes,
-            value.nbytes,
-            f"{name} = dp.distribute({name}, like={leader_name})",
-        )
+    if isinstance(value, ShardedArray) and (
+        value is leader
+        or (value.is_replicated and value.devices == leader.devices)
+        or leader.sharding.is_like(value.sharding, leader.ndim, value.ndim)
+    ):
+        return
+    if isinstance(value, ShardedArray | ndarray):
+        rows = [(leader_name, described(leader)), (name, described(value))]
+        line = f"{name} = dp.distribute({name}, like={leader_name})"
+        raise unequal(function, rows, (name, value), sharding_like(value.shape, leader), line)
     if isinstance(value, np.ndarray):
         raise HostConversionError(
             f"{function}: {name} is a NumPy array, but {leader_name} is on devices; nothing is "
@@ -151,8 +129,6 @@ def refuse_cut(function: str, x: ShardedArray, axis: int, other: int | None) -> 
     if other is None:
         target, line = Sharding(x.devices[:1], None), "x = x.gather()"
     else:
-        from dparray.sharding.layout import balanced
-
         target = Sharding(x.devices, other, balanced(x.shape[other], len(x.devices)))
         line = f"x = dp.distribute(x, x.devices, axis={other})"
     nbytes = bytes_to_move(x.shape, x.itemsize, x.sharding, target)

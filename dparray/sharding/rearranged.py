@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf, prod
 from typing import Any
 
 from dparray import _layout
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError, ShapeError, ShardingError, UnsupportedFeatureError
-from dparray.sharding.array import ShardedArray, along, failures, library
+from dparray.sharding.array import ShardedArray, along, failures, library, on_each
 from dparray.sharding.functions import FUNCTIONS, along_axis, call, replicate
 from dparray.sharding.layout import Sharding
 from dparray.sharding.operands import refuse_cut
@@ -62,11 +63,8 @@ def reshape(x: ShardedArray, shape: Any, *others: Any, **options: Any) -> Sharde
                 f"as a part of {tuple(wanted)} without a copy"
             )
         copy = True
-    shards = []
-    for number, (shard, own) in enumerate(zip(x.shards, shapes, strict=True)):
-        with failures("reshape", x.sharding, number):
-            shards.append(library().reshape(shard, own, copy=copy))
-    return ShardedArray(sharding, shards)
+    compute = partial(library().reshape, copy=copy)
+    return ShardedArray(sharding, on_each("reshape", x.sharding, compute, x.shards, shapes))
 
 
 def _reshaped(x: ShardedArray, axis: int, wanted: Sequence[int]) -> Sharding:
@@ -221,14 +219,12 @@ def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
                     f"another along {leader[0]!r} ({leader[1]}), and nothing is copied implicitly: "
                     f"dp.distribute(operand, like=...), or x.gather()"
                 )
-    dp, devices = library(), operands[0].devices
-    results = []
-    for number in range(len(devices)):
-        parts = [
-            _at_letter(x, term, leader, number) for term, x in zip(letters, operands, strict=True)
-        ]
-        with failures("einsum", operands[0].sharding, number):
-            results.append(dp.einsum(f"{given}->{output}", *parts))
+    compute = partial(library().einsum, f"{given}->{output}")
+    parts = [
+        [_at_letter(x, term, leader, number) for number in range(len(operands[0].devices))]
+        for term, x in zip(letters, operands, strict=True)
+    ]
+    results = on_each("einsum", operands[0].sharding, compute, *parts)
     if leader is None:
         return ShardedArray(operands[0].sharding, results)
     letter, sharding = leader
