@@ -15,8 +15,6 @@ from dparray._profile.recorder import Record, Recorder
 from dparray.device import describe_queue
 from dparray.memory.stats import format_bytes
 
-__all__ = ["PlacementReport", "PlacementRow"]
-
 
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Format ``3 steps``, ``1 step``."""

@@ -14,8 +14,6 @@ from dparray._runtime.host_maps import wait_for_writes_ahead
 from dparray._runtime.queues import wait
 from dparray.device import Device, describe_queue
 
-__all__ = ["timer"]
-
 
 class timer:
     """A timer that evaluates the arrays created in a ``with`` block, and waits for them.

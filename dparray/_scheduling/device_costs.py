@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from dparray._scheduling.problem import Link
 from dparray.memory import copies, pool
 from dparray.memory.blocks import allocate
 from dparray.memory.libraries import library_of
+
+if TYPE_CHECKING:
+    from dparray._scheduling.simulated import SimulatedDevice
 
 _LARGE, _CHAIN, _CHAINED, _ROWS = 1 << 22, 64, 1 << 19, 512
 _SMALL_COPY, _LARGE_COPY = 1 << 10, 1 << 24
@@ -67,34 +70,8 @@ class Speeds(NamedTuple):
         return Speeds(self.launch, *(factor * each for each in self[1:]))
 
 
-class Declared(NamedTuple):
-    """The description of a simulated device.
-
-    Attributes:
-        name: the name in messages.
-        speeds: the rates.
-        memory: the size of the memory in bytes.
-        aspects: its aspects among ``"fp64"`` and ``"fp16"``.
-        link: returns the link to another queue.
-        is_there: returns whether it has not been lost.
-        slowdown: the factor by which its steps take longer than its rates imply.
-        note_step: called after it computed a step.
-        owner: the device itself.
-    """
-
-    name: str
-    speeds: Speeds
-    memory: float
-    aspects: frozenset[str]
-    link: Callable[[Any, Any], Link]
-    is_there: Callable[[], bool]
-    slowdown: Callable[[], float]
-    note_step: Callable[[], None]
-    owner: Any = None
-
-
 #: Simulated devices by queue.
-declared: dict[Any, Declared] = {}
+declared: dict[Any, SimulatedDevice] = {}
 
 _lock = threading.RLock()
 _known: dict[Any, Any] = {}
@@ -104,7 +81,7 @@ def has_aspect(queue: Any, aspect: str) -> bool:
     """Return whether a device supports double (``"fp64"``) or half (``"fp16"``) precision."""
     said = declared.get(queue)
     if said is not None:
-        return aspect in said.aspects
+        return aspect in said._aspects
     return aspect in traits_of(queue).aspects
 
 
@@ -125,7 +102,7 @@ def free_memory(queue: Any) -> float:
     """Return the bytes that are available for new arrays on a device."""
     said = declared.get(queue)
     limit, in_use = pool.limit_and_use(queue)
-    total = _total_memory(queue) if said is None else said.memory
+    total = _total_memory(queue) if said is None else said._memory
     if limit is not None:
         total = min(total, limit)
     if said is not None:
@@ -151,7 +128,7 @@ def speeds_of(queue: Any, measures: bool = True) -> Speeds:
     """
     said = declared.get(queue)
     if said is not None:
-        return said.speeds
+        return said._speeds
     found: Speeds = _settled(
         _key_of(queue),
         measures,
@@ -220,10 +197,10 @@ def _is_refuted(queue: Any, speeds: Speeds) -> bool:
     """Return whether a device is measurably faster than rates from disk, which takes some 10 ms."""
     own = queues.sibling_queue(queue)
     single = np.dtype(np.float32)
-    chain = _fastest(_run(own, _sum_of(own, _CHAINED, single, _CHAIN)), 0.0)
+    chain = _fastest(timing.runner(own, _sum_of(own, _CHAINED, single, _CHAIN)), 0.0)
     if _CHAIN * _CHAINED / _beyond(chain, speeds.launch) > _REFUTING * speeds.single:
         return True
-    memory = _fastest(_run(own, _sum_of(own, _LARGE, single, 1)), 0.0)
+    memory = _fastest(timing.runner(own, _sum_of(own, _LARGE, single, 1)), 0.0)
     return 2 * _LARGE * single.itemsize / _beyond(memory, speeds.launch) > _REFUTING * speeds.memory
 
 
@@ -237,12 +214,12 @@ def _kind(queue: Any) -> tuple[Any, ...]:
 def _measured(queue: Any) -> Speeds:
     own = queues.sibling_queue(queue)
     single, double = np.dtype(np.float32), np.dtype(np.float64)
-    launch = _fastest(_run(own, _sum_of(own, 16, single, 1)))
-    memory = _fastest(_run(own, _sum_of(own, _LARGE, single, 1)))
+    launch = _fastest(timing.runner(own, _sum_of(own, 16, single, 1)))
+    memory = _fastest(timing.runner(own, _sum_of(own, _LARGE, single, 1)))
     leaf = _leaf(own, (_LARGE,), single)
     reduce = Reduce(REDUCTIONS["sum"], (0,), False)
     total = Node(reduce, (leaf,), (single, single), (), 1, own, "device")
-    reduced = _fastest(_run(own, total))
+    reduced = _fastest(timing.runner(own, total))
     nbytes = _LARGE * single.itemsize
     rates = {
         "memory": 2 * nbytes / _beyond(memory, launch),
@@ -255,9 +232,9 @@ def _measured(queue: Any) -> Speeds:
     if has_aspect(queue, "fp64"):
         dtypes["double"] = double
     for name, dtype in dtypes.items():
-        chain = _fastest(_run(own, _sum_of(own, _CHAINED, dtype, _CHAIN)))
+        chain = _fastest(timing.runner(own, _sum_of(own, _CHAINED, dtype, _CHAIN)))
         rates[name] = _CHAIN * _CHAINED / _beyond(chain, launch)
-        functions = _fastest(_run(own, _functions_of(own, dtype)))
+        functions = _fastest(timing.runner(own, _functions_of(own, dtype)))
         rates[f"{name}_function"] = _CHAINED * _FUNCTIONS_COST / _beyond(functions, launch)
         product = _fastest(_product(own, dtype), 3 * _MEASURED_FOR)
         rates[f"{name}_product"] = _ROWS**3 / product
@@ -311,10 +288,6 @@ def _functions_of(queue: Any, dtype: np.dtype[Any]) -> Node:
     return node
 
 
-def _run(queue: Any, node: Node) -> Any:
-    return timing.runner(queue, node)
-
-
 def _product(queue: Any, dtype: np.dtype[Any]) -> Any:
     """Compute a matrix product as `x @ y` does, and wait for it."""
     layouts = [_leaf(queue, (_ROWS, _ROWS), dtype).layout for _ in range(3)]
@@ -349,7 +322,7 @@ def link_of(source: Any, target: Any, measures: bool = True) -> Link:
     for one, other in ((source, target), (target, source)):
         said = declared.get(one)
         if said is not None:
-            return said.link(one, other)
+            return said._link_to(one, other)
     (domain, device), (other_domain, other_device) = place_of(source), place_of(target)
     same_context = domain == other_domain
     if same_context and device == other_device:

@@ -334,7 +334,7 @@ def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...
     at += [{} for _ in binding.results]
     leaf_numbers = asked.canonical.numbers
     value_of = {number: len(arrays) + position for position, number in enumerate(binding.results)}
-    clock = Clock.of(queues, binding.problem)
+    clock = Clock(queues, binding.problem)
     measured: dict[int, Any] = {}
     unsubscribe = None
     events: list[tuple[Any, Any]] = []

@@ -50,7 +50,7 @@ def _text_of(queue: Any) -> str:
 def is_there(queue: Any) -> bool:
     """Return whether a device has not been lost."""
     said = device_costs.declared.get(queue)
-    return said is None or said.is_there()
+    return said is None or said._steps_left > 0
 
 
 def check_there(queue: Any) -> None:
@@ -126,8 +126,8 @@ def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tu
                     queues.append(queue)
             elif not any(_is_same_device(queue, other) for other in queues):
                 queues.append(queue)
-        real = {_root_of(queue) for queue in used}
-        queues = [queue for queue in queues if queue in used or _root_of(queue) not in real]
+        real = {root_of(queue) for queue in used}
+        queues = [queue for queue in queues if queue in used or root_of(queue) not in real]
     there = tuple([queue for queue in queues if is_there(queue)])
     if not there:
         names = ", ".join(map(name_of, queues))
@@ -140,10 +140,6 @@ def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tu
 
 def _is_same_device(queue: Any, other: Any) -> bool:
     return other not in device_costs.declared and is_same_device(queue, other)
-
-
-def _root_of(queue: Any) -> Any:
-    return root_of(queue)
 
 
 # The times until which devices are busy, by the estimates of the work submitted to them.

@@ -10,7 +10,7 @@ from typing import Any
 from dparray._driver import declared, traits_of
 from dparray._runtime import queues
 from dparray._scheduling import device_costs, places, virtual
-from dparray._scheduling.device_costs import Declared, Speeds
+from dparray._scheduling.device_costs import Speeds
 from dparray._scheduling.problem import Link
 from dparray.device import Device
 from dparray.exceptions import ArgumentError
@@ -108,17 +108,8 @@ class SimulatedDevice:
             name=f"the simulated device {name!r}",
             aspects=traits.aspects - (_ASPECTS - known),
         )
-        device_costs.declared[self.queue] = Declared(
-            name,
-            self._speeds,
-            float(memory),
-            known,
-            self._link_to,
-            lambda: self._steps_left > 0,
-            lambda: self.slowdown,
-            self._note_step,
-            self,
-        )
+        self._memory, self._aspects = float(memory), known
+        device_costs.declared[self.queue] = self
 
     @property
     def busy_until(self) -> float:
@@ -142,13 +133,13 @@ class SimulatedDevice:
 
     def _link_to(self, source: Any, target: Any) -> Link:
         other = places.name_of(target)
-        said = device_costs.declared.get(target)
+        device = device_costs.declared.get(target)
         link: Any = self._link or frozenset((source, target))
         bandwidth = self._bandwidths.get(other, self._bandwidths.get("host", 10e9))
-        if said is not None and isinstance(owner := said.owner, SimulatedDevice):
-            theirs = owner._bandwidths.get(self.name, owner._bandwidths.get("host", 10e9))
+        if device is not None:
+            theirs = device._bandwidths.get(self.name, device._bandwidths.get("host", 10e9))
             bandwidth = min(bandwidth, theirs)
-            link = self._link or owner._link or link
+            link = self._link or device._link or link
         return Link(self._latency, bandwidth, device_costs.channel_of(link))
 
     def __repr__(self) -> str:

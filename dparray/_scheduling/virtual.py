@@ -30,20 +30,15 @@ class Clock:
         self._times: dict[Any, tuple[float, float]] = {}
         self.taken = 0.0
 
-    @classmethod
-    def of(cls, queues: Sequence[Any], problem: Problem) -> Clock:
-        """Return the clock of an expression that is about to be submitted."""
-        return cls(queues, problem)
-
     def step(self, step: Step) -> None:
         """Record that a step has been submitted."""
         task = self.problem.tasks[step.task]
         ready = self._ready(step.device, task.reads, ("device", step.device))
         said = device_costs.declared.get(self.queues[step.device])
-        seconds = task.seconds[step.device] * (1.0 if said is None else said.slowdown())
+        seconds = task.seconds[step.device] * (1.0 if said is None else said.slowdown)
         self._done(step, ("device", step.device), ready, seconds)
         if said is not None:
-            said.note_step()
+            said._note_step()
         for value in task.writes:
             self._there[value, step.device] = ready + seconds
 

@@ -21,8 +21,6 @@ import numpy as np
 from dparray._simulator.numbers import CONSTRUCTORS, plain_dtype, typed
 from dparray.exceptions import SimulationError
 
-__all__ = ["AtomicRef", "Clock", "Engine", "Memory", "PrivateArray", "SimulatedArray", "WorkItem"]
-
 # The values of MemoryOrder and AddressSpace.
 _ACQUIRE_ORDERS = (1, 4, 5)
 _RELEASE_ORDERS = (3, 4, 5)

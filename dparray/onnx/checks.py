@@ -17,34 +17,18 @@ from dparray.onnx.graph import Graph, Node, standard_function
 from dparray.onnx.registry import standard_domain
 from dparray.onnx.tensors import check_external, numpy_dtype
 
+_POSITIVE = (
+    *("kernel_shape", "strides", "dilations", "group", "num_groups", "blocksize", "size", "p"),
+    *("hidden_size", "chunk_size", "offset_group", "num_scan_inputs", "num_outputs"),
+    *("min_gram_length", "max_gram_length", "output_height", "output_width", "sample_size"),
+)
+_NOT_NEGATIVE = (
+    *("sampling_ratio", "max_skip_count", "block_size", "output_padding", "split", "num_heads"),
+    *("output_shape", "batch_dims", "ngram_counts", "ngram_indexes", "q_num_heads", "perm"),
+    *("kv_num_heads", "rotary_embedding_dim", "time_axis", "batch_axis"),
+)
 #: The least value of each attribute that is a count or a size.
-_LEAST = {
-    **dict.fromkeys(
-        (
-            *("kernel_shape", "strides", "dilations", "group", "num_groups", "blocksize", "size"),
-            *("hidden_size", "chunk_size", "offset_group", "num_scan_inputs", "p"),
-            *("num_outputs", "min_gram_length", "max_gram_length", "output_height"),
-            *("output_width", "sample_size"),
-        ),
-        1,
-    ),
-    **dict.fromkeys(
-        (
-            *("sampling_ratio", "max_skip_count", "block_size", "output_padding", "split"),
-            *("output_shape", "batch_dims", "ngram_counts", "ngram_indexes"),
-            *(
-                "num_heads",
-                "q_num_heads",
-                "kv_num_heads",
-                "rotary_embedding_dim",
-                "perm",
-                "time_axis",
-                "batch_axis",
-            ),
-        ),
-        0,
-    ),
-}
+_LEAST = dict.fromkeys(_POSITIVE, 1) | dict.fromkeys(_NOT_NEGATIVE, 0)
 #: Attributes that are axes or numbers of axes.
 _AXES = frozenset(
     {"axis", "axes", "batch_axis", "time_axis", "batch_dims", "scan_input_axes"}

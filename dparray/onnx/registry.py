@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray.exceptions import ArgumentError, OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.recorder import Recorder, Traced
+from dparray.onnx.recorder import Traced
 
 Function = Callable[..., Any]
 
@@ -194,6 +194,3 @@ def module_of(x: Any) -> Any:
 def is_traced(x: Any) -> bool:
     """Return whether a value, or one in a sequence, is on the device."""
     return isinstance(x, Traced) or (isinstance(x, list) and any(map(is_traced, x)))
-
-
-__all__ = ["HOST", "ROWS", "Call", "Recorder", "Row", "operator", "row"]

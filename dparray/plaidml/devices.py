@@ -39,12 +39,10 @@ class Context:
         self.eventlog_filename: str | None = None
 
     def cancel(self) -> None:
-        """Reject further work; submitted work completes."""
+        """Reject further work; submitted work completes. A second call does nothing."""
         self._is_open = False
 
-    def shutdown(self) -> None:
-        """Cancel the context; a second call does nothing."""
-        self._is_open = False
+    shutdown = cancel
 
     def set_eventlog_filename(self, filename: str) -> None:
         """Accept a file name, as PlaidML does; nothing is written. Use :func:`dparray.profile`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +86,7 @@ class Invoker:
 
     def set_input(self, name: str, value: Any) -> None:
         """Bind a tensor or a number to an input."""
-        if name not in self._function.inputs:
-            raise InvalidArgument(
-                f"there is no input {name!r}; inputs are {', '.join(self._function.inputs)}"
-            )
+        _check_name("input", name, self._function.inputs)
         self._inputs[name] = value
 
     def set_inputs(self, inputs: Mapping[str, Any]) -> None:
@@ -99,10 +96,7 @@ class Invoker:
 
     def set_output(self, name: str, value: Tensor) -> None:
         """Bind a tensor to an output."""
-        if name not in self._function.outputs:
-            raise InvalidArgument(
-                f"there is no output {name!r}; outputs are {', '.join(self._function.outputs)}"
-            )
+        _check_name("output", name, self._function.outputs)
         if not isinstance(value, Tensor):
             raise InvalidArgument(f"the output {name!r} is {value!r}; bind a Tensor")
         self._outputs[name] = value
@@ -114,12 +108,9 @@ class Invoker:
 
     def get_output_shape(self, name: str) -> Shape:
         """Return the shape of an output; all inputs must be bound."""
-        found = self._function.tile.infer(*self._values())
-        if name not in found:
-            raise InvalidArgument(
-                f"there is no output {name!r}; outputs are {', '.join(self._function.outputs)}"
-            )
-        shape, dtype = found[name]
+        outputs = self._function.tile.infer(*self._values())
+        _check_name("output", name, self._function.outputs)
+        shape, dtype = outputs[name]
         return Shape(self._context, dtype_of(dtype), *shape)
 
     def invoke(self) -> Invocation:
@@ -153,6 +144,11 @@ class Invoker:
             raise InvalidArgument(f"nothing is bound to the input {missing[0]!r}: set_input")
         given = (self._inputs[name] for name in self._function.inputs)
         return [each.array if isinstance(each, Tensor) else each for each in given]
+
+
+def _check_name(kind: str, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise InvalidArgument(f"there is no {kind} {name!r}; {kind}s are {', '.join(names)}")
 
 
 def run(

@@ -17,8 +17,6 @@ from dparray.sharding.array import ShardedArray, failures, recut, slices
 from dparray.sharding.layout import Sharding, balanced, bounds_of, check_devices
 from dparray.sharding.operands import sharding_like
 
-__all__ = ["distribute"]
-
 
 def distribute(
     x: Any,

@@ -13,8 +13,6 @@ from dparray.sharding.array import ShardedArray, failures
 from dparray.sharding.layout import Sharding
 from dparray.sharding.operands import localised
 
-__all__ = ["ShardedEvent", "ShardedRange"]
-
 
 class ShardedEvent:
     """The events of the launches on all shards.

@@ -18,8 +18,6 @@ from dparray.sharding.array import ShardedArray, failures
 from dparray.sharding.layout import Sharding, balanced, check_devices
 from dparray.sharding.operands import localised
 
-__all__ = ["ShardedGenerator", "default_rng"]
-
 _DISTRIBUTIONS = (
     *("random", "uniform", "standard_normal", "normal", "lognormal", "standard_exponential"),
     *("exponential", "laplace", "logistic", "gumbel", "weibull", "pareto", "power", "rayleigh"),

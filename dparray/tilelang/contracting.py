@@ -39,7 +39,7 @@ from dparray.tilelang.expression import expression_of
 from dparray.tilelang.kernel_text import MAX_ACROSS, Text, text_of
 from dparray.tilelang.points import Points, enumerated, linear
 from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
-from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from dparray.tilelang.values import BOOL, FLOAT32, FLOAT64, INT64, DType
 
 #: The maximum number of points of contractions that the host computes, if it can.
 MAX_HOST_POINTS = 16_384
@@ -433,6 +433,3 @@ def reduced(
     if dtype.kind == "f":
         x = _without_nan(ew, aggregation, x)
     return (reductions.max if aggregation == ">" else reductions.min)(x, axis=axes)
-
-
-__all__ = ["FLOAT16", "Lowered", "lowered", "merged", "reduced"]

@@ -12,14 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray.exceptions import TileNameError, TileShapeError, TileTypeError
+from dparray.exceptions import TileNameError, TileTypeError
 from dparray.tilelang.folding import BIND_TIME_ONLY, COMPARISONS, FOLDS, FoldingError, fold
 from dparray.tilelang.syntax import Call
 from dparray.tilelang.values import (
     BOOL,
-    FLOAT32,
-    INT32,
-    UINT32,
     Builder,
     Constant,
     DType,
@@ -408,5 +405,3 @@ def _of_unknown(
 
 
 _ON_GROUPS = frozenset(("tuple", "element", "prng_state", "prng_value"))
-
-__all__ = ["FLOAT32", "FUNCTIONS", "INT32", "UINT32", "Function", "apply"]

@@ -18,7 +18,7 @@ from dparray.tilelang import kernel_values as of
 from dparray.tilelang.bounds import Box, Inequality, Level, interval
 from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.domain import Domain, Term
-from dparray.tilelang.values import DType
+from dparray.tilelang.values import FLOAT16, DType
 
 #: The maximum number of work-items of one launch, safely below the limit of drivers.
 MAX_ITEMS = 1 << 30
@@ -225,7 +225,7 @@ class Writer:
             self.grouped,
             self.parts,
             is_tiled,
-            is_tiled and not self.has_flag and self.contracted.dtype != of.FLOAT16,
+            is_tiled and not self.has_flag and self.contracted.dtype != FLOAT16,
         )
 
     def body_of_element(self) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, DType
+from dparray.tilelang.values import BOOL, FLOAT16, DType
 
 
 def wide(dtype: DType) -> str:
@@ -103,7 +103,3 @@ def accumulated(
 def memory(dtype: DType) -> DType:
     """Return the dtype as which a kernel accesses memory."""
     return np.dtype(np.uint16) if dtype == FLOAT16 else dtype
-
-
-__all__ = ["FLOAT16", "FLOAT32", "accumulated", "combined", "converted", "cut", "loaded", "memory"]
-__all__ += ["start", "stored", "wide"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.domain import Form
-from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, FLOAT64, DType
+from dparray.tilelang.values import FLOAT16, FLOAT32, FLOAT64, DType
 
 
 class Aligned(NamedTuple):
@@ -147,6 +147,3 @@ def product(operations: Operations, each: Aligned, a: Any, b: Any) -> Any:
 def _turned(operations: Operations, x: Any, axes: Sequence[int], wanted: Sequence[int]) -> Any:
     order = [list(axes).index(axis) for axis in wanted]
     return operations.permute(x, order) if order != sorted(order) else x
-
-
-__all__ = ["BOOL", "Aligned", "Operations", "aligned", "line_up", "product"]

@@ -5,22 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = [
-    "Assignment",
-    "Attribute",
-    "Call",
-    "Constraint",
-    "Contraction",
-    "Expression",
-    "Index",
-    "Input",
-    "Name",
-    "Number",
-    "Program",
-    "Reference",
-    "Statement",
-]
-
 
 @dataclass(frozen=True)
 class Number:
