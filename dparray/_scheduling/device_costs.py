@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from dparray._scheduling.problem import Link
 from dparray.memory import copies, pool
 from dparray.memory.blocks import allocate
 from dparray.memory.libraries import library_of
-
-if TYPE_CHECKING:
-    from dparray._scheduling.simulated import SimulatedDevice
 
 _LARGE, _CHAIN, _CHAINED, _ROWS = 1 << 22, 64, 1 << 19, 512
 _SMALL_COPY, _LARGE_COPY = 1 << 10, 1 << 24
@@ -70,8 +67,8 @@ class Speeds(NamedTuple):
         return Speeds(self.launch, *(factor * each for each in self[1:]))
 
 
-#: Simulated devices by queue.
-declared: dict[Any, SimulatedDevice] = {}
+#: Each :class:`dparray._scheduling.simulated.SimulatedDevice` by its queue.
+declared: dict[Any, Any] = {}
 
 _lock = threading.RLock()
 _known: dict[Any, Any] = {}
