@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf, prod
 from types import MappingProxyType
@@ -547,59 +548,39 @@ def described(
     names = [places.name_of(queue) for queue in queues]
     devices = tuple(names[: len(asked.devices)])
     arrays = asked.canonical.arrays
+    tasks, values, _ = binding.problem
     writers = {
         number: position for position, step in enumerate(steps, 1) for number in step.results
     }
+
+    def name_of(value: int) -> str:
+        if value < len(arrays):
+            return f"array a{value}, {arrays[value].dtype} of {arrays[value].shape}"
+        number = binding.results[value - len(arrays)]
+        node = order[number]
+        return f"result of step {writers[number]}, {node.dtype} of {node.shape}"
+
     work = []
     for action in binding.schedule.actions:
         took, began = clock.times_of(action) if clock is not None else (None, None)
+        measured: dict[str, Any] = {"measured": took, "measured_start": began}
+        times = action.start, action.start if isinstance(action, Drop) else action.finish
         if isinstance(action, Step):
-            step = steps[action.task]
-            task = binding.problem.tasks[action.task]
-            results = [order[number] for number in step.results]
+            results = [order[number] for number in steps[action.task].results]
             shapes = ", ".join(f"{node.dtype} of {node.shape}" for node in results)
-            nbytes = int(sum(binding.problem.values[value].nbytes for value in task.writes))
-            work.append(
-                PlacedWork(
-                    "step",
-                    names[action.device],
-                    f"{action.task + 1}. {binding.names[action.task]}: {shapes}",
-                    nbytes,
-                    action.start,
-                    action.finish,
-                    alternatives=tuple(zip(devices, action.alternatives, strict=True)),
-                    measured=took,
-                    measured_start=began,
-                )
-            )
-            continue
-        value = action.value
-        if value < len(arrays):
-            what = f"array a{value}, {arrays[value].dtype} of {arrays[value].shape}"
+            what = f"{action.task + 1}. {binding.names[action.task]}: {shapes}"
+            nbytes = sum(values[value].nbytes for value in tasks[action.task].writes)
+            others = tuple(zip(devices, action.alternatives, strict=True))
+            own = PlacedWork("step", names[action.device], what, int(nbytes), *times)
+            work.append(replace(own, alternatives=others, **measured))
+        elif isinstance(action, Copy):
+            kind = "copy", names[action.target], name_of(action.value), int(action.nbytes)
+            source = names[action.source], action.because
+            work.append(PlacedWork(*kind, *times, *source, **measured))
         else:
-            number = binding.results[value - len(arrays)]
-            node = order[number]
-            what = f"result of step {writers[number]}, {node.dtype} of {node.shape}"
-        if isinstance(action, Drop):
-            held = int(binding.problem.values[value].nbytes)
-            work.append(
-                PlacedWork("drop", names[action.place], what, held, action.start, action.start)
-            )
-        else:
-            work.append(
-                PlacedWork(
-                    "copy",
-                    names[action.target],
-                    what,
-                    int(action.nbytes),
-                    action.start,
-                    action.finish,
-                    names[action.source],
-                    action.because,
-                    measured=took,
-                    measured_start=began,
-                )
-            )
+            held = int(values[action.value].nbytes)
+            kind = "drop", names[action.place], name_of(action.value), held
+            work.append(PlacedWork(*kind, *times))
     return PlacedExpression(
         _called(policy),
         devices,

@@ -83,10 +83,7 @@ class SimulatedDevice:
             **{f"bandwidths[{k!r}]": v for k, v in self._bandwidths.items()},
         }
         for what, number in numbers.items():
-            if not (isinstance(number, int | float) and number > 0):
-                raise ArgumentError(
-                    f"SimulatedDevice {name!r}: {what} must be a positive number; got {number!r}"
-                )
+            _check_positive(name, what, number)
         known = frozenset(aspects)
         if not known <= _ASPECTS:
             raise ArgumentError(
@@ -146,13 +143,16 @@ class SimulatedDevice:
         return f"SimulatedDevice({self.name!r})"
 
 
+def _check_positive(name: str, what: str, number: Any, otherwise: str = "") -> None:
+    if not (isinstance(number, int | float) and number > 0):
+        raise ArgumentError(
+            f"SimulatedDevice {name!r}: {what} must be a positive number{otherwise}; got {number!r}"
+        )
+
+
 def _checked_speeds(name: str, speeds: float | Mapping[str, float]) -> Speeds:
     if not isinstance(speeds, Mapping):
-        if not (isinstance(speeds, int | float) and speeds > 0):
-            raise ArgumentError(
-                f"SimulatedDevice {name!r}: speeds must be a positive number, or one per rate; got "
-                f"{speeds!r}"
-            )
+        _check_positive(name, "speeds", speeds, ", or one per rate")
         return Speeds().times(speeds)
     unknown = sorted(set(speeds) - set(Speeds._fields))
     if unknown:
@@ -161,10 +161,7 @@ def _checked_speeds(name: str, speeds: float | Mapping[str, float]) -> Speeds:
             f"{', '.join(Speeds._fields)}"
         )
     for rate, number in speeds.items():
-        if not (isinstance(number, int | float) and number > 0):
-            raise ArgumentError(
-                f"SimulatedDevice {name!r}: {rate} must be a positive number; got {number!r}"
-            )
+        _check_positive(name, rate, number)
     usual = Speeds()
     checked = usual._replace(**{rate: float(number) for rate, number in speeds.items()})
     for rate in ("single", "double"):

@@ -7,7 +7,7 @@ from math import prod as _product
 from typing import Any
 
 from dparray.plaidml.devices import DType
-from dparray.plaidml.tile import LogicError, Shape, Value, binary_op, unary_op, value_of
+from dparray.plaidml.tile import LogicError, Shape, Value, binary_op, unary_op, value_of, written
 from dparray.plaidml.windowed import (
     AutoPadding,
     ConvolutionDataFormat,
@@ -190,15 +190,14 @@ def argmax(x: Any, axis: int = -1) -> Value:
     """Return the first position of the maximum along an axis, which is removed."""
     (at,) = _axes(x, axis)
     names, indices = _names(x), _indices(x)
-    kept = _without(indices, [at]), _without(names, [at])
-    head, item = f"{', '.join(kept[0])} : {', '.join(kept[1])}", ", ".join(indices)
-    head = head if kept[0] else ""
+    kept, item = _without(indices, [at]), ", ".join(indices)
+    head = written(kept, _without(names, [at]))
     return value_of(
         # A comparison gives 0 for other elements, so the maximum of the distance from the end finds
         # the first position.
         f"function (I[{', '.join(names)}]) -> (O) {{ M[{head}] = >(I[{item}]); "
         f"P = {names[at]} - index(I, {at}); "
-        f"F[{head}] = >(I[{item}] == M[{', '.join(kept[0])}] ? P[{item}]); "
+        f"F[{head}] = >(I[{item}] == M[{', '.join(kept)}] ? P[{item}]); "
         f"O = as_int({names[at]} - F, 32); }}",
         [("I", x)],
         Shape(DType.INT32, tuple(_without(x.shape.dims, [at]))),
@@ -299,7 +298,7 @@ def _dot(x: Value, y: Value, batch: int) -> Value:
     out = [*left, *(right[axis] for axis in kept)]
     ends = [*sizes[:-1], *(other[axis] for axis in kept)]
     dims = (*x.shape.dims[:-1], *(y.shape.dims[axis] for axis in kept))
-    head = f"{', '.join(out)} : {', '.join(ends)}" if out else ""
+    head = written(out, ends)
     kind = binary_op(x, 0, "L + R").shape.dtype if x.shape.dtype != y.shape.dtype else x.shape.dtype
     return value_of(
         f"function (A[{', '.join(sizes)}], B[{', '.join(other)}]) -> (O) {{ "
@@ -366,7 +365,7 @@ def transpose(x: Any, pattern: Sequence[int] | None = None) -> Value:
     """Permute the axes, reversed if ``pattern`` is ``None``."""
     order = list(pattern) if pattern is not None else list(range(x.shape.ndims))[::-1]
     names, indices = _names(x), _indices(x)
-    out = f"{', '.join(indices[n] for n in order)} : {', '.join(names[n] for n in order)}"
+    out = written([indices[n] for n in order], [names[n] for n in order])
     return value_of(
         f"function (I[{', '.join(names)}]) -> (O) {{ O[{out}] = =(I[{', '.join(indices)}]); }}",
         [("I", x)],
@@ -477,7 +476,7 @@ def _reduced(
         dims = [1 if n in over else size for n, size in enumerate(dims)]
     else:
         out, ends, dims = (_without(each, over) for each in (indices, names, dims))
-    head = f"{', '.join(out)} : {', '.join(ends)}" if out else ""
+    head = written(out, ends)
     line = f"S[{head}] = {sign}(I[{', '.join(indices)}]);"
     last = f"O = S / ({' * '.join(names[n] for n in over)});" if divides else "O = S;"
     kind = value.shape.dtype

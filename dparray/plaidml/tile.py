@@ -257,6 +257,11 @@ def binary_op(
     )
 
 
+def written(indices: Sequence[str], sizes: Sequence[Any]) -> str:
+    """Return the indices and sizes of a contraction's output, for its brackets."""
+    return f"{', '.join(indices)} : {', '.join(map(str, sizes))}" if indices else ""
+
+
 def _sliced(value: Value, key: tuple[Any, ...]) -> Value:
     """Return integers and slices with positive or negative steps, and their sizes."""
     dims = value.shape.dims
@@ -279,7 +284,7 @@ def _sliced(value: Value, key: tuple[Any, ...]) -> Value:
                 raise IndexError(f"the index {part} is outside of an axis of {size}")
             read.append(str(part % size))
     names = ", ".join(f"N{axis}" for axis in range(len(dims)))
-    head = f"{', '.join(kept)} : {', '.join(map(str, sizes))}" if kept else ""
+    head = written(kept, sizes)
     return value_of(
         f"function (I[{names}]) -> (O) {{ O[{head}] = =(I[{', '.join(read)}]); }}",
         [("I", value)],

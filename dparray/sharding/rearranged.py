@@ -277,26 +277,25 @@ def histogram(
         )
     if range is None and isinstance(bins, int) and x.size:
         range = float(call("min", (x,), {})), float(call("max", (x,), {}))
+    parts: Sequence[Any] = [weights] * len(x.devices)
     if isinstance(weights, ShardedArray):
-        weights = list(weights.shards)
-        if [part.shape for part in weights] != [part.shape for part in x.shards]:
+        parts = weights.shards
+        if [part.shape for part in parts] != [part.shape for part in x.shards]:
             raise ShardingError(
                 "histogram: weights must be sharded: weights = dp.distribute(weights, like=x)"
             )
     whole = bins.gather() if isinstance(bins, ShardedArray) else bins
-    counts, edges = [], None
-    for number, shard in enumerate(x.shards[:1] if x.is_replicated else x.shards):
+
+    def compute(shard: ndarray, weights: Any) -> Any:
         own = whole.to_device(shard.device) if isinstance(whole, ndarray) else whole
-        with failures("histogram", x.sharding, number, shard.nbytes):
-            part, found = dp.histogram(
-                shard, own, range, weights=None if weights is None else weights[number]
-            )
-        counts.append(part)
-        edges = found if edges is None else edges
-    total = _added(counts, x.sharding)
+        return dp.histogram(shard, own, range, weights=weights)
+
+    count = 1 if x.is_replicated else len(x.devices)
+    results = on_each("histogram", x.sharding, compute, x.shards[:count], parts[:count])
+    edges = results[0][1]
+    total = _added([counts for counts, _ in results], x.sharding)
     if density:
         total = total / dp.sum(total) / dp.diff(edges)
-    assert edges is not None
     return replicate(total, x.sharding), replicate(edges, x.sharding)
 
 
@@ -340,16 +339,9 @@ def explain(x: ShardedArray, *others: Any, **named: Any) -> ShardExplanations:
     )
 
 
-FUNCTIONS.update(
-    reshape=reshape,
-    ravel=ravel,
-    expand_dims=expand_dims,
-    squeeze=squeeze,
-    swapaxes=swapaxes,
-    vector_norm=vector_norm,
-    norm=norm,
-    einsum=einsum,
-    histogram=histogram,
-    explain=explain,
-    **{name: _transform(name, default) for name, default in _TRANSFORMS.items()},
+_HERE = (
+    *(reshape, ravel, expand_dims, squeeze, swapaxes, vector_norm, norm, einsum, histogram),
+    explain,
 )
+FUNCTIONS.update({function.__name__: function for function in _HERE})
+FUNCTIONS.update({name: _transform(name, default) for name, default in _TRANSFORMS.items()})

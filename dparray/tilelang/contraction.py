@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from dparray.tilelang.affine import Affine, affine_of
 from dparray.tilelang.domain import Domain, Form, Space, domain_of
-from dparray.tilelang.elementwise import integer, shape_of
+from dparray.tilelang.elementwise import integer, integer_or_kind, shape_of
 from dparray.tilelang.syntax import Call, Contraction, Expression, Index, Name, parts
 from dparray.tilelang.uniqueness import is_single_valued
 from dparray.tilelang.values import (
     BOOL,
     Builder,
-    Constant,
     DType,
     Group,
     Literal,
@@ -78,15 +77,9 @@ class Scope(NamedTuple):
 
     def integer(self, name: Name) -> int | None:
         """Return the integer value of a name in an index expression; ``None`` if unknown."""
-        value = self.value(name)
-        if isinstance(value, Unknown):
-            return None
-        if isinstance(value, Constant):
-            if not value.is_float:
-                return None if value.value is None else int(value.value)
-            kind = "a float"
-        else:
-            kind = "a tuple" if isinstance(value, Group) else "a tensor"
+        kind = integer_or_kind(self.value(name))
+        if not isinstance(kind, str):
+            return kind
         raise self.builder.type_error(
             name.position,
             f"{name.name} is {kind}, in an index expression",

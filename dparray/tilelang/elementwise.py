@@ -213,19 +213,22 @@ def integer(builder: Builder, value: Value, call: Call, what: str) -> int | None
     Raises:
         TileTypeError: it is a tensor or a float.
     """
-    if isinstance(value, Unknown):
-        return None
-    if isinstance(value, Constant):
-        if not value.is_float:
-            return None if value.value is None else int(value.value)
-        kind = "a float"
-    else:
-        kind = "a tuple" if isinstance(value, Group) else "a tensor"
+    number = integer_or_kind(value)
+    if not isinstance(number, str):
+        return number
     raise builder.type_error(
         call.position,
-        f"{what} in {call.function} is {kind}",
+        f"{what} in {call.function} is {number}",
         "it is an integer made of literals and sizes",
     )
+
+
+def integer_or_kind(value: Value) -> int | str | None:
+    """Return a constant integer, ``None`` while it is not known, or the kind of another value."""
+    if isinstance(value, Constant) and not value.is_float:
+        return None if value.value is None else int(value.value)
+    kinds = {Unknown: None, Constant: "a float", Group: "a tuple", Tensor: "a tensor"}
+    return kinds[type(value)]
 
 
 def sizes_of(builder: Builder, call: Call, values: Sequence[Value]) -> Shape:
