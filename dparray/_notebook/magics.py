@@ -14,7 +14,7 @@ import argparse
 import ast
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from statistics import median
 from types import CodeType
 from typing import Any, NamedTuple, NoReturn
@@ -28,6 +28,7 @@ from dparray._explain.explain import explain
 from dparray._functions.evaluation import eval as evaluate
 from dparray._kernel.decorators import OPTIONS
 from dparray._profile.profile import Profile, profile
+from dparray._profile.report import arrays_in
 from dparray._runtime import queues as queues_module
 from dparray.device import (
     USM_TYPES,
@@ -128,11 +129,11 @@ def time_statement(
     """
     code, names = _compiled(statement)
     scope = dict(namespace)
-    queues = {x.queue for name in names for x in _arrays_in(scope.get(name))}
+    queues = {x.queue for name in names for x in arrays_in(scope.get(name))}
 
     def run() -> None:
         exec(code, scope)
-        made = [x for name in (_RESULT, *names) for x in _arrays_in(scope.get(name))]
+        made = [x for name in (_RESULT, *names) for x in arrays_in(scope.get(name))]
         evaluate(*made)
         queues.update(x.queue for x in made)
         for queue in queues:
@@ -171,16 +172,6 @@ def _compiled(statement: str) -> tuple[CodeType, list[str]]:
     return compile(tree, "<dp_time>", "exec"), sorted(names)
 
 
-def _arrays_in(value: Any) -> Iterator[ndarray]:
-    if isinstance(value, ndarray):
-        yield value
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _arrays_in(part)
-    elif isinstance(value, dict):
-        yield from _arrays_in(list(value.values()))
-
-
 def _measured(run: Callable[[], None], repeats: int | None) -> tuple[float, ...]:
     run()
     seconds: list[float] = []
@@ -197,7 +188,7 @@ def _in_numpy(value: Any) -> Any:
     """Return NumPy's counterpart of a name: host arrays, functions of the same name."""
     if isinstance(value, ndarray):
         return value.asnumpy()
-    if isinstance(value, list | tuple) and any(_arrays_in(value)):
+    if isinstance(value, list | tuple) and arrays_in(value):
         return type(value)(map(_in_numpy, value))
     name = getattr(value, "__name__", "")
     if name == "dparray":

@@ -139,10 +139,10 @@ def explain_function(
     recorder.start()
     try:
         result = function(*args, **kwargs)
-        for x in _arrays_in(result):
+        for x in arrays_in(result):
             compute(x)
         computed = recorder.now() - recorder.began
-        for x in _arrays_in(result):
+        for x in arrays_in(result):
             synchronize(x)
     finally:
         recorder.stop()
@@ -181,7 +181,7 @@ def _row(record: Record, states: dict[str, str], named: dict[str, Any]) -> Place
 
 def _decided_by(queue: str, named: dict[str, Any]) -> str:
     for name, value in named.items():
-        for x in _arrays_in(value):
+        for x in arrays_in(value):
             if describe_queue(x.queue) == queue:
                 return f"the queue of argument {name!r}"
     return "the default device, or one named in the function"
@@ -196,11 +196,12 @@ def _arguments(
         return {str(index): value for index, value in enumerate(args)} | dict(kwargs)
 
 
-def _arrays_in(value: Any) -> list[ndarray]:
+def arrays_in(value: Any) -> list[ndarray]:
+    """Return the arrays in nested tuples, lists and dicts."""
     if isinstance(value, ndarray):
         return [value]
     if isinstance(value, list | tuple):
-        return [x for part in value for x in _arrays_in(part)]
+        return [x for part in value for x in arrays_in(part)]
     if isinstance(value, dict):
-        return _arrays_in(list(value.values()))
+        return arrays_in(list(value.values()))
     return []

@@ -629,9 +629,11 @@ def _no_room(
             node = order[numbers[value - len(arrays)]]
             assert node.op is not None
             named.append(f"the result of {node.op.name} ({node.dtype} of {node.shape}, {size})")
+    lacking = [queues[place] for place in error.devices]
+    left = [int(min(device_costs.free_memory(queue), 1 << 60)) for queue in lacking]
     free = ", ".join(
-        f"{places.name_of(queues[place])} has {_free(queues[place])} free"
-        for place in error.devices
+        f"{places.name_of(queue)} has {format_bytes(size)} free"
+        for queue, size in zip(lacking, left, strict=True)
     )
     need = int(sum(problem.values[value].nbytes for value in error.values))
     where = "a result" if error.task is None else f"step {error.task + 1} of {len(steps)}"
@@ -641,9 +643,5 @@ def _no_room(
         "process parts of them, or name a device with more memory: "
         "dp.placement(..., devices=[...])",
         requested=need,
-        device=_listed([queues[place] for place in error.devices]),
+        device=_listed(lacking),
     )
-
-
-def _free(queue: Any) -> str:
-    return format_bytes(int(min(device_costs.free_memory(queue), 1 << 60)))

@@ -124,7 +124,10 @@ def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tu
             if queue in device_costs.declared:
                 if queue not in queues:
                     queues.append(queue)
-            elif not any(_is_same_device(queue, other) for other in queues):
+            elif not any(
+                other not in device_costs.declared and is_same_device(queue, other)
+                for other in queues
+            ):
                 queues.append(queue)
         real = {root_of(queue) for queue in used}
         queues = [queue for queue in queues if queue in used or root_of(queue) not in real]
@@ -136,10 +139,6 @@ def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tu
             "dp.devices() lists the available devices"
         )
     return there
-
-
-def _is_same_device(queue: Any, other: Any) -> bool:
-    return other not in device_costs.declared and is_same_device(queue, other)
 
 
 # The times until which devices are busy, by the estimates of the work submitted to them.

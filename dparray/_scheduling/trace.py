@@ -172,11 +172,10 @@ class PlacedExpression:
             f'height="{height * len(rows) + 24}" font-family="sans-serif" font-size="11">'
         ]
         for number, name in enumerate(rows):
-            y = height * number
-            parts.append(f'<text x="4" y="{y + 17}">{escape(name)}</text>')
+            top, bottom = height * number, height * (number + 1)
             parts.append(
-                f'<line x1="{left}" x2="{left + width}" y1="{y + height}" y2="{y + height}" '
-                'stroke="#ccc"/>'
+                f'<text x="4" y="{top + 17}">{escape(name)}</text><path stroke="#ccc" '
+                f'd="M{left} {bottom} H{left + width}"/>'
             )
         for each in self.work:
             if each.kind == "drop" or (each.kind == "copy" and not each.nbytes):

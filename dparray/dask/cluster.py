@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
 from distributed import Nanny, Scheduler, SpecCluster
 
-from dparray.dask.places import VARIABLE, as_text, check_devices, places_of
+from dparray.dask.places import VARIABLE, check_devices, places_of
 from dparray.dask.spill import DeviceSpill, bytes_of
 from dparray.device import Device
 from dparray.exceptions import ArgumentError
@@ -75,7 +76,7 @@ class LocalCluster(SpecCluster):
                     "memory_limit": memory_limit,
                     "local_directory": local_directory,
                     "preload": ["dparray.dask.worker"],
-                    "env": {VARIABLE: as_text(place), **dict.fromkeys(_THREADS, count)},
+                    "env": {VARIABLE: json.dumps(place), **dict.fromkeys(_THREADS, count)},
                     "data": (DeviceSpill, {"device_memory_limit": limit}),
                     "host": "127.0.0.1",
                     "silence_logs": silence_logs,

@@ -73,11 +73,6 @@ def check_devices(wanted: Any) -> list[Device]:
     return found
 
 
-def as_text(place: dict[str, Any]) -> str:
-    """Return a place as text for the environment of a process."""
-    return json.dumps(place)
-
-
 def bind_process() -> None:
     """Bind this process and its threads to its cores."""
     text = os.environ.get(VARIABLE)

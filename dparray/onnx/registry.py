@@ -11,6 +11,7 @@ import numpy as np
 from dparray.exceptions import ArgumentError, OnnxError
 from dparray.onnx import functions as dp
 from dparray.onnx.recorder import Traced
+from dparray.onnx.tensors import numpy_dtype
 
 Function = Callable[..., Any]
 
@@ -156,6 +157,10 @@ class Call:
     def ints(self, x: Any) -> list[int]:
         """Return the integers of a value."""
         return [int(each) for each in self.host(x).reshape(-1)]
+
+    def dtype(self, like: Any) -> Any:
+        """Return the dtype of the attribute ``dtype``, or that of a value."""
+        return numpy_dtype(self["dtype"]) if self.get("dtype") else like.dtype
 
     def axes(self, given: Any, rank: int, default: Any = None) -> tuple[int, ...] | None:
         """Return the axes of an input, or of the attribute ``axes``, counted from 0."""

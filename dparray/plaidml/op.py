@@ -18,16 +18,15 @@ from dparray.plaidml.windowed import (
     max_pool,
 )
 
-__all__ = ["abs", "argmax", "binary_crossentropy", "cast", "ceiling", "clip", "clip_max"]
-__all__ += ["clip_min", "concatenate", "cos", "cumulative_sum", "dot", "elu", "equal", "exp"]
-__all__ += ["equal_argmax", "expand_dims", "flatten", "floor", "gather", "gemm"]
-__all__ += ["hard_sigmoid", "identity", "log", "log_softmax", "matmul", "max_reduce", "maximum"]
-__all__ += ["mean", "min_reduce"]
-__all__ += ["minimum", "not_equal", "pow", "prod", "relu", "reshape", "sigmoid", "sin"]
-__all__ += ["slice_tensor", "softmax", "sqrt", "square", "squeeze", "summation", "tanh"]
-__all__ += ["transpose", "unsqueeze", "variance"]
-__all__ += ["AutoPadding", "ConvolutionDataFormat", "average_pool", "convolution"]
-__all__ += ["convolution_transpose", "hardmax", "image_patches", "max_pool"]
+__all__ = ["AutoPadding", "ConvolutionDataFormat", "abs", "argmax", "average_pool"]
+__all__ += ["binary_crossentropy", "cast", "ceiling", "clip", "clip_max", "clip_min"]
+__all__ += ["concatenate", "convolution", "convolution_transpose", "cos", "cumulative_sum", "dot"]
+__all__ += ["elu", "equal", "equal_argmax", "exp", "expand_dims", "flatten", "floor", "gather"]
+__all__ += ["gemm", "hard_sigmoid", "hardmax", "identity", "image_patches", "log", "log_softmax"]
+__all__ += ["matmul", "max_pool", "max_reduce", "maximum", "mean", "min_reduce", "minimum"]
+__all__ += ["not_equal", "pow", "prod", "relu", "reshape", "sigmoid", "sin", "slice_tensor"]
+__all__ += ["softmax", "sqrt", "square", "squeeze", "summation", "tanh", "transpose", "unsqueeze"]
+__all__ += ["variance"]
 
 
 # Element-wise.

@@ -15,20 +15,17 @@ class View:
 
     Assigned values reach the tensor by :meth:`writeback`, after which the view is dead. A view that
     is left without it writes nothing back, and warns if something was assigned.
+
+    Attributes:
+        shape: the sizes of the tensor.
     """
 
     def __init__(self, opened: Any, preserves: bool) -> None:
         self._map = opened
-        self._shape = opened.values.shape
+        self.shape: tuple[int, ...] = opened.values.shape
         self._is_changed = False
         values = opened.values
         self._values: Any = values.copy() if preserves else np.empty_like(values)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the tensor."""
-        shape: tuple[int, ...] = self._shape
-        return shape
 
     def _live(self) -> Any:
         if self._values is None:

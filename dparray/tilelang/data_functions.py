@@ -28,6 +28,7 @@ from dparray.tilelang.values import (
     Tensor,
     Unknown,
     Value,
+    floatx,
     shown,
 )
 
@@ -239,8 +240,6 @@ def softmax(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         )
     ready = given
     if given.dtype is not None and given.dtype.kind != "f":
-        from dparray.tilelang.values import floatx
-
         cast = builder.cast(given, floatx())
         assert isinstance(cast, Tensor)
         ready = cast

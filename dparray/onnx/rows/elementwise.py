@@ -38,7 +38,7 @@ def scalar(x: Any, value: Any) -> Any:
 
 def _one(function: str) -> Callable[..., Any]:
     def compute(call: Call, *x: Any) -> Any:
-        if call.opset < 7 and len(x) == 2 and call.get("broadcast"):
+        if len(x) == 2:
             x = (x[0], _aligned(call, x[0], x[1]))
         return getattr(call.xp, function)(*x)
 
@@ -46,7 +46,9 @@ def _one(function: str) -> Callable[..., Any]:
 
 
 def _aligned(call: Call, x: Any, y: Any) -> Any:
-    """Return the second operand with its axes aligned with those of the first (before opset 7)."""
+    """Return the second operand, before opset 7 with its axes aligned with those of the first."""
+    if call.opset >= 7 or not call.get("broadcast"):
+        return y
     axis = call.get("axis", x.ndim - y.ndim)
     axis = axis + x.ndim if axis < 0 else axis
     return call.xp.reshape(y, (*y.shape, *(1,) * (x.ndim - axis - y.ndim)))
@@ -72,8 +74,7 @@ def _mean(call: Call, *x: Any) -> Any:
 
 @row("Div")
 def _divide(call: Call, x: Any, y: Any) -> Any:
-    if call.opset < 7 and call.get("broadcast"):
-        y = _aligned(call, x, y)
+    y = _aligned(call, x, y)
     if x.dtype.kind not in "iu":
         return call.xp.divide(x, y)
     if x.dtype.kind == "u":
@@ -92,8 +93,7 @@ def _mod(call: Call, x: Any, y: Any) -> Any:
 
 @row("Pow")
 def _power(call: Call, x: Any, y: Any) -> Any:
-    if call.opset < 7 and call.get("broadcast"):
-        y = _aligned(call, x, y)
+    y = _aligned(call, x, y)
     if isinstance(y, np.ndarray) and y.ndim == 0 and x.dtype.kind in "fi" and float(y) == 2:
         return call.xp.multiply(x, x)
     made = call.xp.power(x, y)
@@ -307,16 +307,13 @@ def _random_of_shape(call: Call) -> Any:
 @row("RandomNormalLike", "RandomUniformLike", is_random=True)
 def _random_like(call: Call, x: Any) -> Any:
     draw = _normal(call) if call.node.operator == "RandomNormalLike" else _uniform(call)
-    return _random(
-        call, x.shape, draw, numpy_dtype(call["dtype"]) if call.get("dtype") else x.dtype
-    )
+    return _random(call, x.shape, draw, call.dtype(x))
 
 
 @row("Bernoulli", is_random=True, is_on_device=True)
 def _bernoulli(call: Call, x: Any) -> Any:
     drawn = _random(call, x.shape, lambda g, shape: g.uniform(size=shape), x.dtype)
-    dtype = numpy_dtype(call["dtype"]) if call.get("dtype") else x.dtype
-    return call.xp.less(drawn, x).astype(dtype)
+    return call.xp.less(drawn, x).astype(call.dtype(x))
 
 
 @row("Dropout", is_random=True)

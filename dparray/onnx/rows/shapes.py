@@ -11,7 +11,6 @@ from dparray.exceptions import OnnxError
 from dparray.onnx.registry import Call, checked_axis, module_of, row
 from dparray.onnx.rows.elementwise import scalar
 from dparray.onnx.rows.sequences import pieces
-from dparray.onnx.tensors import numpy_dtype
 
 
 @row("Shape")
@@ -197,8 +196,7 @@ def _range(call: Call, start: Any, limit: Any, step: Any) -> Any:
 
 @row("EyeLike")
 def _eye(call: Call, x: Any) -> Any:
-    dtype = numpy_dtype(call["dtype"]) if call.get("dtype") else x.dtype
-    return call.xp.eye(x.shape[0], x.shape[1], k=call.get("k", 0), dtype=dtype)
+    return call.xp.eye(x.shape[0], x.shape[1], k=call.get("k", 0), dtype=call.dtype(x))
 
 
 @row("OneHot")

@@ -35,12 +35,6 @@ def channels_first(x: Any) -> Any:
     return x.transpose((0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
-def in_space(x: Any, *index: slice) -> Any:
-    """Return the part of ``(N, *space, C)`` that slices of the space select."""
-    whole = (slice(None), *index)
-    return x[whole]
-
-
 class Window:
     """The window of a node: its sizes, strides, dilation and padding."""
 
@@ -109,13 +103,12 @@ class Window:
         """Iterate over views of a padded ``(N, *space, C)``, one for each window position."""
         for place in np.ndindex(*self.sizes):
             starts = [apart * at for apart, at in zip(self.apart, place, strict=True)]
-            yield in_space(
-                x,
-                *(
-                    slice(start, start + step * (count - 1) + 1, step)
-                    for start, step, count in zip(starts, self.steps, counts, strict=True)
-                ),
+            inside = (
+                slice(start, start + step * (count - 1) + 1, step)
+                for start, step, count in zip(starts, self.steps, counts, strict=True)
             )
+            index = (slice(None), *inside)
+            yield x[index]
 
 
 def halves(total: Any, mode: str) -> Pairs:
@@ -140,9 +133,10 @@ def convolve(
     """
     count = x.ndim - 2
     taps = math.prod(window.sizes)
+    products = taps * x.shape[0] * math.prod(counts) * x.shape[-1] * filters.shape[-1]
     if filters.ndim != x.ndim:
         y = dp.tilelang.layers.conv_packed(x, filters, window.steps, window.apart, tuple(pads))
-    elif groups == 1 and _products(x, filters, counts, taps) <= MAX_GATHERED:
+    elif groups == 1 and products <= MAX_GATHERED:
         parts = _gathered(_padded(x, pads, 0), window, counts)
         flat = dp.reshape(parts, (x.shape[0] * math.prod(counts), taps * x.shape[-1]))
         y = dp.matmul(flat, dp.reshape(filters, (taps * x.shape[-1], filters.shape[-1])))
@@ -155,11 +149,6 @@ def convolve(
         raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
     y = y if bias is None else dp.add(y, bias)
     return y if y.shape[-1] == made else y[..., :made]
-
-
-def _products(x: Any, filters: Any, counts: Any, taps: int) -> int:
-    """Return the number of multiplications, of channels-last images and filters."""
-    return int(taps * x.shape[0] * math.prod(counts) * x.shape[-1] * filters.shape[-1])
 
 
 def _gathered(x: Any, window: Window, counts: Any) -> Any:
@@ -434,4 +423,5 @@ def _added_up(x: Any, window: Window, counts: Any, channels: int, wide: Any) -> 
     for number, view in enumerate(window.views(made, counts)):
         view += channels_last(parts[:, :, number])
     inner = [slice(low, low + n) for n, (low, _) in zip(window.space, window.pads, strict=True)]
-    return channels_first(in_space(made, *inner))
+    index = (slice(None), *inner)
+    return channels_first(made[index])
