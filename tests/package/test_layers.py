@@ -41,20 +41,20 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 861,
-    "driver": 7_716,
-    "runtime": 4_133,
-    "memory": 4_150,
-    "graph": 2_251,
-    "codegen": 3_640,
-    "compiler": 23_713,
-    "evaluate": 5_013,
+    "ground": 864,
+    "driver": 7_424,
+    "runtime": 4_132,
+    "memory": 4_062,
+    "graph": 2_027,
+    "codegen": 3_615,
+    "compiler": 23_172,
+    "evaluate": 4_994,
     "array": 7_000,
     "kernels": 4_725,
-    "functions": 22_653,
+    "functions": 22_512,
     "compiled": 7_601,
-    "satellites": 20_278,
-    "tools": 10_048,
+    "satellites": 19_999,
+    "tools": 10_034,
 }
 
 # Satellites in the folders of the core.
