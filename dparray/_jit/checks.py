@@ -31,6 +31,8 @@ _FIXES = (
     ("scipy .*required", "run `pip install scipy`: native code calls its BLAS and LAPACK for "
      "products and linear algebra of arrays"),
     ("Int value is too large", "write a floating-point number, as in 1e20: integers have 64 bits"),
+    ("runaway recursion", "return a value that needs no call in one of the cases: "
+     "if n == 0: return 1"),
     ("^float16$", "loop with dp.prange, or pass x.astype('float32')"),
 )  # fmt: skip
 _OTHER_FIX = (

@@ -22,6 +22,8 @@ import numpy as np
 from dparray._jit.source import Source, source_of, users_function
 from dparray.exceptions import KernelCompileError
 
+#: For how many types of its arguments a recursive function may be compiled.
+MAX_VERSIONS = 16
 #: Dtypes for which the typing of Numba and that of NumPy agree.
 DEFAULT_DTYPES = frozenset(map(np.dtype, ("float64", "int64", "complex128", "bool")))
 
@@ -446,6 +448,9 @@ class Inference:
         kinds = self.types_of_arguments(node)
         key = function, kinds
         if key not in self.callees:
+            unfinished = [each for (each, _), (source, _) in self.callees.items() if source is None]
+            if unfinished.count(function) > MAX_VERSIONS:
+                return UNKNOWN  # The types may change in each recursive call, without an end.
             self.callees[key] = None, UNKNOWN  # for functions that call themselves
             try:
                 source = source_of(function)

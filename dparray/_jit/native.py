@@ -17,8 +17,8 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, cast
@@ -35,6 +35,7 @@ from dparray._jit import parts as parallel_parts
 from dparray._jit.casts import NUMPY, Casts, types_in_name
 from dparray._jit.checks import checked_source, meaning_of
 from dparray._jit.inference import (
+    MAX_VERSIONS,
     Builtin,
     Inference,
     Items,
@@ -75,18 +76,25 @@ _callees: WeakValueDictionary[tuple[Any, ...], _Callee] = WeakValueDictionary()
 
 @dataclass(eq=False)
 class _Callee:
-    """A function that native regions call.
+    """A function that native regions call, for some types of arguments.
 
     Attributes:
-        dispatcher: Numba's function.
         source: the origin of the code.
+        kinds: the known types of the first arguments.
+        dispatcher: Numba's function; ``None`` until the functions that it calls are built.
         description: everything that the compiled code depends on; ``None`` if it contains a value
             without an exact description, so that it cannot be cached on disk.
+        scopes: the globals of the functions that call it recursively, and its name there.
+        unfinished: the functions that it calls and that were not built when it was, because they
+            call it, too.
     """
 
-    dispatcher: Any
     source: Source
-    description: tuple[Any, ...] | None
+    kinds: tuple[Any, ...]
+    dispatcher: Any = None
+    description: tuple[Any, ...] | None = None
+    scopes: list[tuple[dict[str, Any], str]] = field(default_factory=list)
+    unfinished: set[_Callee] = field(default_factory=set)
 
 
 class Native:
@@ -298,11 +306,12 @@ def _user_traceback(error: BaseException, source: Source, line: int) -> Tracebac
     return trace
 
 
-def _sources_of(source: Source) -> Iterator[Source]:
-    """Yield a source and those of the functions that its compiled code calls."""
-    yield source
-    for callee in source.callees:
-        yield from _sources_of(callee.source)
+def _sources_of(source: Source) -> list[Source]:
+    """Return a source and those of the functions that its compiled code calls."""
+    sources = [source]
+    for each in sources:
+        sources += (callee.source for callee in each.callees if callee.source not in sources)
+    return sources
 
 
 def with_lines(definition: ast.FunctionDef, types: Inference, has_lines: bool = False) -> bool:
@@ -505,10 +514,15 @@ def _build(
     options: Mapping[str, Any],
     parallel: Mapping[str, bool] | None = None,
     parts: Sequence[ast.FunctionDef] = (),
+    callees: dict[Any, _Callee] | None = None,
 ) -> tuple[Any, tuple[Any, ...] | None]:
-    """Return Numba's function, and its description as in :class:`_Callee`."""
+    """Return Numba's function, and its description as in :class:`_Callee`.
+
+    The ``callees`` are those of the region that this function is for, by key, as far as there are.
+    """
     numba = importlib.import_module("numba")
     options = dict(options)
+    callees = {} if callees is None else callees
     replacer = _ForNumba(source)
     replacer.parallel = parallel
     trees = [replacer.visit(copied(each)) for each in (*parts, definition)]
@@ -529,7 +543,7 @@ def _build(
                  *map(inspect.getsource, (native_functions, shared_loops))]  # fmt: skip
     described += [(ast.unparse(ast.fix_missing_locations(tree)), tree.lineno) for tree in trees]
     local = {argument.arg for tree in trees for argument in tree.args.args}
-    itself: list[str] = []
+    recursive: dict[str, _Callee] = {}
     for name in sorted(set().union(*map(used_names, trees)) - local):
         if (function := native_functions.integer_function(name)) is not None:
             names[name] = function
@@ -539,10 +553,11 @@ def _build(
             value = (
                 source.resolve(ast.parse(plain, mode="eval").body) if kinds else source.names[name]
             )
-            if getattr(value, "py_func", value) is source.function:
-                itself.append(name)
-                continue
-            names[name], description = _for_numba(value, options, source, kinds)
+            accepted, description = _for_numba(value, options, source, callees, kinds)
+            if isinstance(accepted, _Callee):
+                recursive[name] = accepted
+            else:
+                names[name] = accepted
             described.append((name, description))
             use_cache = use_cache and description is not None
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
@@ -550,15 +565,24 @@ def _build(
     source.generated.add(file)
     made = {tree.name: numba.njit(**chosen)(_function(tree, dict(names), file)) for tree in trees}
     dispatcher = made.pop(trees[-1].name)
-    # Numba cannot load a function that calls itself.
-    if use_cache and not itself:
+    # Numba cannot load a function that calls itself; it can load the callers of one.
+    if use_cache and not recursive:
         dispatcher._cache = _DiskCache(digest)
     for each in (dispatcher, *made.values()):
         # Numba's finalizer of a dispatcher keeps the globals of its function. A dispatcher that was
         # among its own globals would never be freed.
         others = {name: part for name, part in made.items() if part is not each}
-        each.py_func.__globals__.update(others | dict.fromkeys(itself, dispatcher))
+        each.py_func.__globals__.update(others)
+        for name, callee in recursive.items():
+            callee.scopes.append((each.py_func.__globals__, name))
     return dispatcher, tuple(described) if use_cache else None
+
+
+def _label(kind: Any) -> str:
+    """Return the text of an inferred type, as in :attr:`JitFunction.signatures`."""
+    if not isinstance(kind, Value):
+        return "?"
+    return f"{kind.dtype}[{kind.ndim}]" if kind.ndim else str(kind.dtype)
 
 
 class _DiskCache:
@@ -606,14 +630,21 @@ def _function(tree: ast.FunctionDef, names: dict[str, Any], filename: str) -> Fu
 
 
 def _for_numba(
-    value: Any, options: dict[str, Any], source: Source, kinds: tuple[Any, ...] = ()
+    value: Any,
+    options: dict[str, Any],
+    source: Source,
+    callees: dict[Any, _Callee],
+    kinds: tuple[Any, ...],
 ) -> tuple[Any, Any]:
     """Return a captured value as Numba accepts it, and its description as in :class:`_Callee`.
+
+    A function that is not built yet, because it is recursive, is returned as a :class:`_Callee`.
 
     Args:
         value: the value.
         options: options of Numba.
         source: the code that captures it.
+        callees: the functions that the region calls, as far as there are.
         kinds: the known types of the first arguments, of a function.
     """
     home = (getattr(value, "__module__", None) or "").partition(".")[0]
@@ -622,9 +653,13 @@ def _for_numba(
         return value, None if may_change(value) else ("module", value.__name__)
     function = users_function(value)
     if function is not None:
-        callee = _callee(function, options, kinds)
-        source.depends_on(callee.source.references)
+        callee = _callee(function, options, source, callees, kinds)
+        for each in (callee, *callee.unfinished):
+            source.depends_on(each.source.references)
         source.callees.append(callee)
+        if callee.dispatcher is None:
+            # Numba cannot load functions that call each other.
+            return callee, ("recursion",) if callee.source is source else None
         return callee.dispatcher, callee.description
     if home == "dparray":
         value = getattr(np, getattr(value, "__name__", " "), value)
@@ -650,20 +685,58 @@ def _content_of(array: np.ndarray) -> Reference:
     return Reference(read, "", content)
 
 
-def _callee(function: FunctionType, options: dict[str, Any], kinds: tuple[Any, ...]) -> _Callee:
+def _callee(
+    function: FunctionType,
+    options: dict[str, Any],
+    source: Source,
+    callees: dict[Any, _Callee],
+    kinds: tuple[Any, ...],
+) -> _Callee:
+    """Return a function that native code calls; a recursive one may not be built yet."""
     key = (function, kinds, config.debug, tuple(sorted(options.items())))
+    if key in callees:
+        return callees[key]
     callee = _callees.get(key)
-    if callee is None or not all(each.is_current for each in callee.source.references):
-        inner = checked_source(function)
-        # IPython's autoreload assigns these.
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            inner.depends_on([Reference(partial(getattr, function), name, getattr(function, name))])
-        given = types_of_parameters(inner, kinds)
-        casts = Casts(Inference(inner.definition, given, inner.names))
-        tree = casts.visit(copied(inner.definition))
-        for at, value in enumerate(inner.defaults):
-            inner.names[f"__default{at}"] = value
-            tree.args.defaults.append(ast.Name(f"__default{at}", ast.Load()))
-        dispatcher, description = _build(inner, tree, options)
-        callee = _callees[key] = _Callee(dispatcher, inner, description)
+    if callee is not None and all(each.is_current for each in callee.source.references):
+        return callee
+    versions = [each for each in callees.values() if each.source.function is function]
+    versions = [each for each in versions if each.dispatcher is None]
+    if len(versions) > MAX_VERSIONS:
+        raise _endless_versions(function, source, versions)
+    inner = checked_source(function)
+    # IPython's autoreload assigns these.
+    for name in ("__code__", "__defaults__", "__kwdefaults__"):
+        inner.depends_on([Reference(partial(getattr, function), name, getattr(function, name))])
+    given = types_of_parameters(inner, kinds)
+    casts = Casts(Inference(inner.definition, given, inner.names))
+    tree = casts.visit(copied(inner.definition))
+    for at, value in enumerate(inner.defaults):
+        inner.names[f"__default{at}"] = value
+        tree.args.defaults.append(ast.Name(f"__default{at}", ast.Load()))
+    callee = callees[key] = _Callee(inner, kinds)
+    dispatcher, callee.description = _build(inner, tree, options, callees=callees)
+    callee.dispatcher = dispatcher
+    for scope, name in callee.scopes:
+        scope[name] = dispatcher
+    called = {each for part in inner.callees for each in (part, *part.unfinished)}
+    callee.unfinished = {each for each in called if each.dispatcher is None}
+    if not callee.unfinished:  # Other regions would not notice changes of the unfinished functions.
+        _callees[key] = callee
     return callee
+
+
+def _endless_versions(
+    function: FunctionType, source: Source, versions: Sequence[_Callee]
+) -> KernelCompileError:
+    """Return the error of a function that calls itself with arguments of ever other types."""
+    calls = (node for node in ast.walk(source.definition) if isinstance(node, ast.Call))
+    place = next(each for each in calls if users_function(source.resolve(each.func)) is function)
+    shown = [", ".join(map(_label, each.kinds)) for each in versions[:3]]
+    return source.error(
+        place,
+        f"{function.__name__} calls itself with arguments of other types in each call: "
+        f"({'), then ('.join(shown)}), and so on; compiled code has at most {MAX_VERSIONS} "
+        "versions of a recursive function",
+        "pass arguments of the same dtypes and numbers of dimensions in each recursive call, or "
+        "use a loop",
+    )

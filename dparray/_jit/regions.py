@@ -677,10 +677,7 @@ class NativeCode:
         divider = _Divider(source, types, options, tree)
         if not config.debug:  # which runs the Python function again for the line of an index
             divider.visit(tree)
-        calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
-        # A call of the function itself would lack the parameter that `with_lines` adds.
-        is_recursive = any(types.users_callee(each) is source.function for each in calls)
-        self.has_lines = not is_recursive and with_lines(tree, types, divider.has_lines)
+        self.has_lines = with_lines(tree, types, divider.has_lines)
         casts = Casts(types)
         self.tree = casts.visit(tree)
         self.parts = divider.parts
