@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from dparray._jit.inference import ABOUT_ARRAYS, Inference, Value, constant
+from dparray._jit.inference import ABOUT_ARRAYS, Inference, Value, constant, is_array
 from dparray._jit.native_functions import FITS
-from dparray._jit.source import Source, copied, entries_of, prange
+from dparray._jit.source import Source, copied, entries_of, expressions_of, prange
 
 _ROWS, _ROW = "__rows__", "__row__"
 #: Functions that compute nothing with the arrays that they get.
@@ -71,7 +71,7 @@ class _RowLoops:
         """Return statements that do the same."""
         result: list[ast.stmt] = []
         for statement in body:
-            own = [e for e in ast.iter_child_nodes(statement) if isinstance(e, ast.expr)]
+            own = expressions_of(statement)
             is_update = isinstance(statement, ast.AugAssign) and self._is_array(statement.target)
             if not is_update and not any(map(self._computes_array, own)):
                 if isinstance(statement, _COMPOUND):
@@ -92,8 +92,7 @@ class _RowLoops:
         return result
 
     def _is_array(self, node: ast.expr) -> bool:
-        kind = self.types.of(node)
-        return isinstance(kind, Value) and kind.ndim > 0
+        return is_array(self.types.of(node))
 
     def _computes_array(self, node: ast.expr) -> bool:
         """Return whether an expression computes with arrays, and not only creates or names one."""
@@ -102,9 +101,8 @@ class _RowLoops:
         if isinstance(node, ast.Call):
             is_plain = self.types.called(node) in _CREATION
             return not is_plain and any(map(self._is_array, [node, *node.args]))
-        inner = (e for e in ast.iter_child_nodes(node) if isinstance(e, ast.expr))
-        is_name = isinstance(node, ast.Name)
-        return (self._is_array(node) and not is_name) or any(map(self._computes_array, inner))
+        is_computed = self._is_array(node) and not isinstance(node, ast.Name)
+        return is_computed or any(map(self._computes_array, expressions_of(node)))
 
     def _loop(self, statement: Any) -> list[ast.stmt] | None:
         is_update = isinstance(statement, ast.AugAssign)

@@ -26,6 +26,7 @@ from dparray._jit.inference import (
     Inference,
     Known,
     Value,
+    is_array,
     is_number,
     resolve,
 )
@@ -41,7 +42,7 @@ from dparray._jit.native_functions import (
     selected_by,
     sum_of_product,
 )
-from dparray._jit.source import Source, assigned_names
+from dparray._jit.source import Source, assigned_names, root_of
 
 #: The name of NumPy in generated code.
 NUMPY = "__numpy__"
@@ -101,10 +102,10 @@ class Casts(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         """Convert ``x op= y`` for a number to an assignment, whose operation can be converted."""
         left, right = self.types.of(node.target), self.types.of(node.value)
-        is_array = isinstance(left, Value) and left.ndim > 0
-        is_separate = is_array and _is_separate(node, left, right)
+        updates_array = is_array(left)
+        is_separate = updates_array and _is_separate(node, left, right)
         self.generic_visit(node)
-        if is_array:
+        if updates_array:
             if is_separate:
                 made: Any = separated(node)
                 made.value = self._converted(made.value, left, right)
@@ -164,7 +165,7 @@ class Casts(ast.NodeTransformer):
         index = self.types.of(target.slice) if isinstance(target, ast.Subscript) else None
         if isinstance(index, Value) and index.ndim:  # the target is no view
             return _at(value, ast.Call(ast.Attribute(value, "copy", ast.Load()), [], []))
-        roots = {_root(target), _root(value)}
+        roots = {root_of(target), root_of(value)}
         return apart_from(target, value, len(roots & self.types.parameters.keys()) == 2)
 
     def visit_Expr(self, node: ast.Expr) -> Any:
@@ -277,7 +278,7 @@ class Casts(ast.NodeTransformer):
         if kind is UNKNOWN:
             is_other = isinstance(base, Value) or base is UNKNOWN
             return is_other and isinstance(index, ast.Name | ast.Compare | ast.BinOp)
-        return isinstance(kind, Value) and kind.ndim > 0 and kind.dtype.kind == "b"
+        return is_array(kind) and kind.dtype.kind == "b"
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """Keep the dtype of a value that Numba would widen."""
@@ -427,13 +428,6 @@ def separated(node: ast.AugAssign) -> ast.Assign:
         target = ast.Subscript(loaded, ast.Slice(), ast.Store())
     made = ast.copy_location(ast.Assign([target], value), node)
     return ast.fix_missing_locations(made)
-
-
-def _root(node: ast.expr) -> str:
-    """Return the name of the array that a view shows."""
-    while isinstance(node, ast.Subscript | ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def check_literals(source: Source, types: Inference) -> None:

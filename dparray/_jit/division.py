@@ -8,7 +8,6 @@ parts. Their number does not depend on the number of threads, so neither do sums
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +18,7 @@ from dparray._jit.inference import UNKNOWN, WEAK_INT, Inference, Value, constant
 from dparray._jit.native import LINE, with_lines
 from dparray._jit.parts import LINE_SPACING, REDUCTION_PARTS
 from dparray._jit.row_loops import RowLoops
-from dparray._jit.source import assigned_names, copied, definition_of, used_names
+from dparray._jit.source import assigned_names, at_line, copied, definition_of, used_names
 
 #: How many elements the copies of an array that is a reduction variable have together, unless that
 #: would be fewer than some copies.
@@ -211,14 +210,8 @@ def _reduction(each: Any, kind: Value, partial: str, parts: str) -> tuple[str, s
 
 def _parsed(texts: list[str], line: int) -> list[ast.stmt]:
     """Return generated statements with the location of a line in the user's file."""
-    return [_located(each, line) for each in ast.parse("\n".join(texts)).body]
-
-
-def _located(tree: Any, line: int) -> Any:
-    for node in cast("Iterator[Any]", ast.walk(tree)):
-        if hasattr(node, "lineno"):
-            node.lineno = node.end_lineno = line
-    return tree
+    body: list[ast.stmt] = at_line(ast.parse("\n".join(texts)), line).body
+    return body
 
 
 class _InPart(ast.NodeTransformer):
@@ -245,7 +238,7 @@ class _InPart(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.value, ast.Name) and node.value.id == LINE:
             index = ast.parse(f"{LINE_SPACING} * __part + {LINE_SPACING}", mode="eval").body
-            node.slice = _located(index, node.lineno)
+            node.slice = at_line(index, node.lineno)
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:

@@ -26,6 +26,7 @@ from dparray._jit.inference import (
     Items,
     Known,
     Value,
+    is_array,
     is_number,
     type_of,
 )
@@ -45,6 +46,7 @@ from dparray._jit.source import (
     assigned_names,
     copied,
     definition_of,
+    entries_of,
     is_prange_function,
     local_functions,
     source_of,
@@ -555,7 +557,7 @@ def _is_over_elements(loop: ast.For | ast.While, types: Inference) -> bool:
                 return True
         elif isinstance(node, ast.Name):
             value = types.of(node)
-            has_arrays |= isinstance(value, Value) and value.ndim > 0
+            has_arrays |= is_array(value)
     return isinstance(loop, ast.For) and not has_arrays
 
 
@@ -575,11 +577,9 @@ def walked_lines(
         for node in ast.walk(loop):
             if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
                 continue
-            value = types.of(node.value)
-            if not isinstance(value, Value) or not value.ndim:
+            if not is_array(types.of(node.value)):
                 continue
-            entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            axes = {at for at, entry in enumerate(entries) if _steps(entry, variables)}
+            axes = {at for at, entry in enumerate(entries_of(node)) if _steps(entry, variables)}
             if axes:
                 has_loops = True
                 if node.value.id in types.parameters:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import math
 import operator
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._jit.source import Source, source_of, users_function
+from dparray._jit.source import Source, entries_of, source_of, users_function
 from dparray.exceptions import KernelCompileError
 
 #: For how many types of its arguments a recursive function may be compiled.
@@ -165,6 +166,11 @@ def is_number(kind: Any) -> bool:
     return isinstance(kind, Value) and not kind.ndim
 
 
+def is_array(kind: Any) -> bool:
+    """Return whether a type is that of an array."""
+    return isinstance(kind, Value) and kind.ndim > 0
+
+
 class Inference:
     """The types of a function's variables and expressions.
 
@@ -215,7 +221,7 @@ class Inference:
         elif isinstance(node, ast.AugAssign):
             if isinstance(node.target, ast.Name):
                 own = self.of(node.target)
-                if not (isinstance(own, Value) and own.ndim):  # an array keeps its dtype
+                if not is_array(own):  # which keeps its dtype
                     self._assign(node.target, self.binary(node.op, own, self.of(node.value)))
         elif isinstance(node, ast.For):
             self._assign(node.target, self._item(node.iter))
@@ -262,10 +268,7 @@ class Inference:
         if isinstance(value, Value) and value.ndim:
             return value._replace(ndim=value.ndim - 1)
         if isinstance(value, Items) and value.items:
-            result = None
-            for item in value.items:
-                result = join(result, item)
-            return result
+            return functools.reduce(join, value.items)
         return UNKNOWN
 
     # -- expressions ----------------------------------------------------------------------------
@@ -325,10 +328,7 @@ class Inference:
         return value
 
     def _of_BoolOp(self, node: ast.BoolOp) -> Any:
-        result = None
-        for value in map(self.of, node.values):
-            result = join(result, value)
-        return result
+        return functools.reduce(join, map(self.of, node.values))
 
     def _of_Compare(self, node: ast.Compare) -> Any:
         values = [self.of(node.left), *map(self.of, node.comparators)]
@@ -366,19 +366,17 @@ class Inference:
 
     def _of_Subscript(self, node: ast.Subscript) -> Any:
         value = self.of(node.value)
-        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        entries = entries_of(node)
         if isinstance(value, Items):
             at = constant(node.slice)
             if isinstance(at, int) and -len(value.items) <= at < len(value.items):
                 return value.items[at]
             if isinstance(node.slice, ast.Slice):
-                parts = [constant(part) for part in _parts(node.slice)]
+                bounds = node.slice.lower, node.slice.upper, node.slice.step
+                parts = [*map(constant, bounds)]
                 if all(part is None or isinstance(part, int) for part in parts):
                     return Items(value.items[slice(*parts)])
-            result = None
-            for item in value.items:
-                result = join(result, item)
-            return UNKNOWN if result is None else result
+            return functools.reduce(join, value.items) if value.items else UNKNOWN
         if not isinstance(value, Value) or not value.ndim:
             return UNKNOWN
         taken = added = 0
@@ -514,10 +512,7 @@ class Inference:
         if name == "abs" and len(values) == 1 and isinstance(values[0], Value):
             return values[0]._replace(dtype=abs(values[0].dtype.type(1)).dtype)
         if name in ("min", "max") and len(values) > 1:
-            result = None
-            for value in values:
-                result = join(result, value)
-            return result
+            return functools.reduce(join, values)
         if name == "round" and len(values) == 1:
             return WEAK_INT
         return UNKNOWN
@@ -674,10 +669,6 @@ def constant(node: ast.expr | None) -> Any:
         return ast.literal_eval(node)
     except ValueError:
         return UNKNOWN
-
-
-def _parts(node: ast.Slice) -> tuple[ast.expr | None, ...]:
-    return node.lower, node.upper, node.step
 
 
 def _is_array_module(module: Any) -> bool:

@@ -17,6 +17,7 @@ from dparray._jit.source import (
     Source,
     assigned_names,
     entries_of,
+    expressions_of,
     source_of,
     upward_exposed,
     used_names,
@@ -205,7 +206,11 @@ def _costs(source: Source, body: Sequence[ast.stmt], types: Inference) -> Iterat
                 )
         elif isinstance(node, ast.BinOp):
             kinds = [types.of(each) for each in (node.left, node.right)]
-            sizes = {each.dtype.itemsize: each.dtype for each in kinds if _is_sized(each)}
+            sizes = {
+                each.dtype.itemsize: each.dtype
+                for each in kinds
+                if _is_integer(each) and not each.is_weak
+            }
             if len(sizes) > 1:
                 narrow, wide = sizes[min(sizes)], sizes[max(sizes)]
                 yield (
@@ -218,10 +223,6 @@ def _costs(source: Source, body: Sequence[ast.stmt], types: Inference) -> Iterat
 
 def _is_integer(kind: Any) -> bool:
     return isinstance(kind, Value) and kind.dtype.kind in "iu"
-
-
-def _is_sized(kind: Any) -> bool:
-    return _is_integer(kind) and not kind.is_weak
 
 
 def _stays_a_call(source: Source, plain: FunctionType) -> bool:
@@ -295,8 +296,7 @@ def _innermost(body: Any, depth: int) -> Iterator[Any]:
         is_loop = isinstance(statement, ast.For | ast.While)
         if not depth:
             yield statement
-            own = (e for e in ast.iter_child_nodes(statement) if isinstance(e, ast.expr))
-            yield from (node for each in own for node in ast.walk(each))
+            yield from (node for each in expressions_of(statement) for node in ast.walk(each))
         yield from _innermost(_inner(statement), depth - is_loop)
 
 

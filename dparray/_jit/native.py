@@ -42,6 +42,7 @@ from dparray._jit.inference import (
     Known,
     Value,
     constant,
+    is_array,
     types_of_parameters,
 )
 from dparray._jit.native_functions import NO_BROADCAST, functions
@@ -57,6 +58,7 @@ from dparray._jit.source import (
     Source,
     assigned_names,
     copied,
+    expressions_of,
     is_prange_function,
     used_names,
     users_function,
@@ -354,7 +356,7 @@ def with_lines(definition: ast.FunctionDef, types: Inference, has_lines: bool = 
         nonlocal has_lines
         made: list[ast.stmt] = []
         for each in body:
-            own = [node for node in ast.iter_child_nodes(each) if isinstance(node, ast.expr)]
+            own = expressions_of(each)
             updates_array = isinstance(each, ast.AugAssign) and not is_number(each.target)
             if updates_array or any(may_raise(node) for part in own for node in ast.walk(part)):
                 has_lines = True
@@ -473,11 +475,9 @@ def may_fuse(tree: ast.FunctionDef, types: Inference) -> bool:
     """
     found: list[ast.stmt] = []
     for node in ast.walk(tree):
-        parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
-        kinds = [types.of(each) for each in parts if not isinstance(each, ast.Name)]
+        kinds = [types.of(each) for each in expressions_of(node) if not isinstance(each, ast.Name)]
         if isinstance(node, ast.stmt) and any(
-            not isinstance(kind, Value | Items) or (isinstance(kind, Value) and kind.ndim)
-            for kind in kinds
+            is_array(kind) or not isinstance(kind, Value | Items) for kind in kinds
         ):
             found.append(node)
     if len(found) != 1 or not isinstance(found[0], ast.Assign):
@@ -490,22 +490,14 @@ def may_fuse(tree: ast.FunctionDef, types: Inference) -> bool:
 
 def names_in_array_statements(tree: ast.FunctionDef, types: Inference) -> set[str]:
     """Return the parameters that statements on whole arrays or slices read or write."""
-
-    def is_array(node: ast.expr) -> bool:
-        kind = types.of(node)
-        return isinstance(kind, Value) and kind.ndim > 0
-
-    found: set[str] = set()
+    arrays = {name for name in types.parameters if is_array(types.variables[name])}
+    names: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and is_array(node):
-            inner: list[ast.expr] = [node]
-        elif isinstance(node, ast.AugAssign) and is_array(node.target):
-            inner = [node.target, node.value]
-        else:
+        if not isinstance(node, ast.BinOp | ast.AugAssign):
             continue
-        names = (each for part in inner for each in ast.walk(part) if isinstance(each, ast.Name))
-        found |= {each.id for each in names if is_array(each) and each.id in types.parameters}
-    return found
+        if is_array(types.of(node if isinstance(node, ast.BinOp) else node.target)):
+            names |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} & arrays
+    return names
 
 
 def _build(

@@ -34,6 +34,7 @@ from dparray._jit.inference import (
     Known,
     Value,
     constant,
+    is_array,
     is_default,
     type_of,
 )
@@ -44,6 +45,7 @@ from dparray._jit.source import (
     PlainMembers,
     Source,
     assigned_names,
+    at_line,
     copied,
     definition_of,
     function_of,
@@ -233,7 +235,7 @@ class ParallelRegion:
         reduced = {each.name for each in self.reductions}
         kinds = {name: types.variables.get(name, UNKNOWN) for name in self.captured}
         is_plain = all(isinstance(kind, Value) for kind in kinds.values())
-        arrays = {name for name, kind in kinds.items() if _is_array(kind)}
+        arrays = {name for name, kind in kinds.items() if is_array(kind)}
         has_result = bool(reduced or arrays)
         return is_plain and has_result and not (self.reason_for_kernel or reduced & arrays)
 
@@ -264,12 +266,7 @@ class ParallelRegion:
         """Return the statement that replaces the loop in the driver."""
         arguments: list[ast.expr] = []
         for _, given in (*self.loops, *self.inner):
-            bounds = list(given)
-            if len(bounds) == 1:
-                bounds.insert(0, ast.Constant(0))
-            if len(bounds) == 2:
-                bounds.append(ast.Constant(1))
-            arguments += bounds
+            arguments += range_of(given)
         arguments += [ast.Name(each, ast.Load()) for each in self.captured]
         call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
         statement: ast.stmt = ast.Expr(call)
@@ -346,7 +343,7 @@ class ParallelRegion:
             return
         if (given.keys() - reduced) & types.mixed:
             return
-        if not reduced and not any(map(_is_array, given.values())):
+        if not reduced and not any(map(is_array, given.values())):
             raise self._without_result()
         if self._preferred(given, orders, queue) is not None:
             return
@@ -422,7 +419,7 @@ class ParallelRegion:
         node = inner = copied(self.node)
         for _ in self.loops[1:]:
             inner = inner.body[0]
-        inner.body[:0] = _at_line(ast.parse("\n".join(displays)).body, self.line)
+        inner.body[:0] = at_line(ast.parse("\n".join(displays)), self.line).body
         region = ParallelRegion(self.source, node, {*self.captured, *names}, self.options)
         return self._by_displays.setdefault(displays, region)
 
@@ -436,7 +433,7 @@ class ParallelRegion:
         arguments, constants = [], {}
         for name, kind in types.items():
             if name in reduced:
-                if _is_array(kind):
+                if is_array(kind):
                     raise KernelCompileError(f"{name} is an array")
                 if reduced[name].op not in ("min", "max"):
                     continue
@@ -789,10 +786,6 @@ def _place_in(error: KernelCompileError) -> list[str]:
     return re.findall(r"^  (\S.*:\d+)$", str(error), re.MULTILINE)[:1]
 
 
-def _is_array(kind: Any) -> bool:
-    return isinstance(kind, Value) and kind.ndim > 0
-
-
 def _is_plain(bounds: list[ast.expr]) -> bool:
     """Return whether a range is known to start at 0 with step 1."""
     numbers = [each.value if isinstance(each, ast.Constant) else None for each in bounds]
@@ -813,15 +806,6 @@ def _own_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
         elif isinstance(statement, ast.If):
             found += _own_jumps(statement.body) + _own_jumps(statement.orelse)
     return found
-
-
-def _at_line(statements: list[ast.stmt], line: int) -> list[ast.stmt]:
-    """Return generated statements with the location of a line in the user's file."""
-    for statement in statements:
-        for node in cast("Iterator[Any]", ast.walk(statement)):
-            if hasattr(node, "lineno"):
-                node.lineno = node.end_lineno = line
-    return statements
 
 
 class _Skips(ast.NodeTransformer):

@@ -23,9 +23,9 @@ import numpy as np
 
 from dparray._compiler.shared_loops import LARGEST, REORDERED, SMALLEST
 from dparray._jit.casts import NUMPY, cast_to, dtype_of
-from dparray._jit.inference import OPERATORS, Value
+from dparray._jit.inference import OPERATORS, Value, is_array
 from dparray._jit.native_functions import FITS
-from dparray._jit.scalarize import Scalarizer, _Elements, _is_array, _is_view
+from dparray._jit.scalarize import Scalarizer, _Elements, _is_view
 from dparray._jit.source import copied, entries_of
 from dparray.exceptions import KernelCompileError
 
@@ -65,7 +65,7 @@ class RowLoops(Scalarizer):
         try:
             if is_name and len(fast.targets) == 1 and self._is_new(fast.value):
                 before = self._made(target, fast.value)
-            elif not is_name and _is_array(self.types.of(target)):
+            elif not is_name and is_array(self.types.of(target)):
                 before = self._stores(fast, target)
             elif is_update or len(fast.targets) == 1:
                 fast.value = self._scalar(fast.value, before)

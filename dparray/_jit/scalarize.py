@@ -16,8 +16,8 @@ import numpy as np
 
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import cast_to
-from dparray._jit.inference import OPERATORS, UFUNCS, Inference, Value, resolve
-from dparray._jit.source import Source, copied, entries_of
+from dparray._jit.inference import OPERATORS, UFUNCS, Inference, Value, is_array, resolve
+from dparray._jit.source import Source, copied, entries_of, root_of
 from dparray.exceptions import KernelCompileError
 
 _MATH_NAMES = {
@@ -96,14 +96,14 @@ class Scalarizer:
                  and isinstance(node.ctx, ast.Store)]  # fmt: skip
         self._once = {name for name in names if names.count(name) == 1}
         shown = {
-            target.id: _root(node.value)
+            target.id: root_of(node.value)
             for node in nodes
             if isinstance(node, ast.Assign) and _is_view(node.value)
             for target in node.targets
             if isinstance(target, ast.Name)
         }
         stored = [
-            _root(node) for node in nodes
+            root_of(node) for node in nodes
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
         ]  # fmt: skip
         self._written = {shown.get(name, name) for name in stored} | set(stored)
@@ -157,7 +157,7 @@ class Scalarizer:
         kinds = [self.types.of(target) for target in targets]
         if isinstance(targets[0], ast.Name) and not isinstance(node, ast.AugAssign):
             kinds = [self.types.of(node.value)] if node.value is not None else []
-        if not any(map(_is_array, kinds)):
+        if not any(map(is_array, kinds)):
             return None
         if len(targets) != 1:
             raise self._refusal(node, "an array is assigned to several targets", "assign it twice")
@@ -230,8 +230,8 @@ class Scalarizer:
                 value = self._assigned(value, before)
             return _Elements(kind, lambda index: copied(value))
         if _is_view(node):
-            if _root(node) in self._elements:
-                raise self._no_memory(node, _root(node))
+            if root_of(node) in self._elements:
+                raise self._no_memory(node, root_of(node))
             return self._view(node, kind, before)
         if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
             left, right = self._lower(node.left, before), self._lower(node.right, before)
@@ -326,7 +326,7 @@ class Scalarizer:
 
     def _leaf(self, node: ast.expr) -> tuple[str, str]:
         """Return the array that a view shows, and which of its axes are sliced how."""
-        root = _root(node)
+        root = root_of(node)
         if root in self._views:
             shown, axes = self._views[root]
             root = shown
@@ -434,7 +434,7 @@ class Scalarizer:
                 return ast.fix_missing_locations(ast.copy_location(made, call))
 
             def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-                elements = scalarizer._elements.get(_root(node))
+                elements = scalarizer._elements.get(root_of(node))
                 if elements is not None:
                     return scalarizer._element_of(node, elements, before)
                 self.generic_visit(node)
@@ -460,9 +460,9 @@ class Scalarizer:
         """Return an element of an array expression that a variable stands for."""
         entries = entries_of(node)
         if not isinstance(node.value, ast.Name) or len(entries) != elements.type.ndim:
-            raise self._no_memory(node, _root(node))
+            raise self._no_memory(node, root_of(node))
         if not all(isinstance(each, ast.Constant) and _is_index(each.value) for each in entries):
-            raise self._no_memory(node, _root(node))
+            raise self._no_memory(node, root_of(node))
         return elements.at([self._assigned(each, before).id for each in entries])
 
     def _no_memory(self, node: ast.AST, name: str) -> KernelCompileError:
@@ -480,9 +480,9 @@ class Scalarizer:
         ):
             given.insert(0, node.func.value)
         kinds = [self.types.of(each) for each in given]
-        if name in ("dot", "vdot", "inner") and len(given) == 2 and all(map(_is_array, kinds)):
+        if name in ("dot", "vdot", "inner") and len(given) == 2 and all(map(is_array, kinds)):
             return self._product(node, given, before)
-        if name not in _FOLDS or not given or not _is_array(kinds[0]):
+        if name not in _FOLDS or not given or not is_array(kinds[0]):
             return None
         kind = self.types.of(node)
         if len(given) != 1 or node.keywords or not isinstance(kind, Value) or kind.ndim:
@@ -607,22 +607,11 @@ def _together(
     )
 
 
-def _is_array(kind: Any) -> bool:
-    return isinstance(kind, Value) and kind.ndim > 0
-
-
 def _is_view(node: ast.expr | None) -> bool:
     """Return whether an expression shows an array: a name, its basic indexing or transpose."""
     if isinstance(node, ast.Attribute):
         return node.attr == "T" and _is_view(node.value)
     return isinstance(node, ast.Name) or (isinstance(node, ast.Subscript) and _is_view(node.value))
-
-
-def _root(node: ast.expr) -> str:
-    """Return the name of the array that a view shows."""
-    while isinstance(node, ast.Subscript | ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_index(value: Any) -> bool:

@@ -195,6 +195,26 @@ def entries_of(node: ast.Subscript) -> list[ast.expr]:
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
+def expressions_of(node: ast.AST) -> list[ast.expr]:
+    """Return the expressions directly below a node."""
+    return [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+
+
+def root_of(node: ast.expr) -> str:
+    """Return the name of the array that a view shows, or ``""``."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def at_line(tree: Any, line: int) -> Any:
+    """Give generated code the location of a line in the user's file."""
+    for node in cast("Iterator[Any]", ast.walk(tree)):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = line
+    return tree
+
+
 def copied(tree: Any) -> Any:
     """Return a copy of a syntax tree; pickle is three times as fast as ``copy.deepcopy``."""
     return pickle.loads(pickle.dumps(tree, pickle.HIGHEST_PROTOCOL))
@@ -313,9 +333,7 @@ def function_of(
     file: str,
 ) -> FunctionType:  # fmt: skip
     """Create a function from statements that keep the line numbers of the source."""
-    first = body[0]
     definition = definition_of(name, parameters, body)
-    ast.copy_location(definition, first)
     module = ast.fix_missing_locations(ast.Module([definition], []))
     space = dict(names)
     space["__name__"] = source.function.__module__
