@@ -36,6 +36,7 @@ from dparray._jit.native_functions import (
     dot_of,
     fitted_to,
     integer_call,
+    loaded,
     mask_of,
     operation_of,
     product_with,
@@ -122,7 +123,7 @@ class Casts(ast.NodeTransformer):
         if not isinstance(left, Value):  # which may be an array, and is then changed in place
             self.doubts.append(node)
             return node
-        load = _loaded(node.target)
+        load = loaded(node.target)
         value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
         converted = self._converted(value, left, right)
         if converted is value and value.op is node.op:
@@ -422,10 +423,9 @@ def _is_separate(node: ast.AugAssign, left: Value, right: Any) -> bool:
 def separated(node: ast.AugAssign) -> ast.Assign:
     """Return ``x[...] = x[...] op y`` for ``x[...] op= y``."""
     target: ast.expr = node.target
-    value = ast.BinOp(_loaded(target), node.op, node.value)
+    value = ast.BinOp(loaded(target), node.op, node.value)
     if isinstance(target, ast.Name):
-        loaded = ast.Name(target.id, ast.Load())
-        target = ast.Subscript(loaded, ast.Slice(), ast.Store())
+        target = ast.Subscript(loaded(target), ast.Slice(), ast.Store())
     made = ast.copy_location(ast.Assign([target], value), node)
     return ast.fix_missing_locations(made)
 
@@ -605,10 +605,3 @@ def _at(place: Any, node: ast.AST) -> Any:
 def cast_to(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
     """Return a number converted to a dtype."""
     return _at(node, ast.Call(dtype_of(dtype), [node], []))
-
-
-def _loaded(target: ast.expr) -> Any:
-    copied: Any = ast.parse(ast.unparse(target), mode="eval").body
-    for inner in ast.walk(copied):
-        ast.copy_location(inner, target)
-    return copied

@@ -36,6 +36,7 @@ from dparray._jit.regions import (
     ParallelRegion,
     PlainLoops,
     about_loop,
+    call_of_region,
     kernel_of,
     launcher,
     scalarized,
@@ -151,12 +152,7 @@ class NativeRegion:
     def call(self, name: str) -> ast.stmt:
         """Return the statement that replaces the loop in the driver."""
         inputs: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.inputs]
-        call = ast.Call(ast.Name(name, ast.Load()), inputs, [])
-        statement: ast.stmt = ast.Expr(call)
-        if self.outputs:
-            targets: list[ast.expr] = [ast.Name(each, ast.Store()) for each in self.outputs]
-            statement = ast.Assign([ast.Tuple(targets, ast.Store())], call)
-        return ast.fix_missing_locations(ast.copy_location(statement, self.node))
+        return call_of_region(self.node, name, inputs, self.outputs)
 
     def __call__(self, *values: Any) -> Any:
         """Run the loop on the calling thread, or as one work-item of a device."""
@@ -446,11 +442,14 @@ class _Cutter:
         return node
 
     def _add(self, region: Any) -> ast.stmt:
+        statement: ast.stmt = region.call(self._named(region))
+        return statement
+
+    def _named(self, region: Any) -> str:
         name = f"__region_{len(self.regions)}"
         self.regions.append(region)
         self.names[name] = region
-        statement: ast.stmt = region.call(name)
-        return statement
+        return name
 
     def _may_be_nest(self, node: ast.For | ast.While) -> bool:
         """Return whether a loop around ``prange`` loops may be one native region."""
@@ -471,9 +470,7 @@ class _Cutter:
     def _nest(self, node: ast.For | ast.While) -> ast.stmt:
         nest = self._native(copied(node), node, Nest)
         assert isinstance(nest, Nest)
-        name = f"__region_{len(self.regions)}"
-        self.regions.append(nest)
-        self.names[name] = nest
+        name = self._named(nest)
         node.body, node.orelse = self.cut(node.body), self.cut(node.orelse)
         return nest.choice(name, node)
 

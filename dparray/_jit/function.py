@@ -42,6 +42,7 @@ from dparray._jit.inference import (
     Inference,
     Items,
     Value,
+    is_array,
     type_of,
 )
 from dparray._jit.loop_forms import other_loops, remarks
@@ -206,8 +207,7 @@ class Plan:
             given |= {each.arg: self.types.of(each.value) for each in node.keywords if each.arg}
             types = Inference(source.definition, given, source.names)
             loop = walks_elements(source, source.definition, types)
-            has_arrays = any(isinstance(kind, Value) and kind.ndim for kind in given.values())
-            if loop is not None and has_arrays:
+            if loop is not None and any(map(is_array, given.values())):
                 return function.__name__
         return ""
 
@@ -358,10 +358,7 @@ class JitFunction:
         self.__wrapped__ = function
         self._signature = inspect.signature(function)
         for name, parameter in self._signature.parameters.items():
-            if (
-                parameter.kind is parameter.VAR_KEYWORD
-                or parameter.kind is parameter.VAR_POSITIONAL
-            ):
+            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
                 raise KernelArgumentError(
                     f"jit: parameter {name!r} of {self.__name__} accepts any number of arguments; "
                     "a compiled function must have one named parameter per argument"
@@ -464,8 +461,7 @@ class JitFunction:
         converted = tuple(
             self._checked(name, x) for name, x in zip(self._parameters, arguments, strict=True)
         )
-        arrays = self._arrays(converted)
-        queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
+        arrays, queue = self._placed(converted)
         plan_key = tuple(map(_key, converted))
         if any(_needs_driver(x) for x in converted):
             plan = self._plan(plan_key, queue, converted)
@@ -541,6 +537,11 @@ class JitFunction:
         pairs = zip(self._parameters, arguments, strict=True)
         return [pair for name, x in pairs for pair in _arrays_in(name, x)]
 
+    def _placed(self, arguments: Sequence[Any]) -> tuple[list[tuple[str, ndarray]], Any]:
+        """Return the arrays among the arguments, by name, and their queue or the default one."""
+        arrays = self._arrays(arguments)
+        return arrays, common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
+
     def simulate(self, arguments: tuple[Any, ...], named: dict[str, Any], launch: Any) -> Any:
         """Run a call with checked indices, and run its ``prange`` loops with ``launch``.
 
@@ -574,8 +575,7 @@ class JitFunction:
         """Describe how a call runs, without running it; :func:`dparray.explain` calls this."""
         arguments = self._completed(arguments, named)
         converted = tuple(map(self._checked, self._parameters, arguments))
-        arrays = self._arrays(converted)
-        queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
+        arrays, queue = self._placed(converted)
         plan = Plan(self, queue, converted)
         size = sum(x.size for _, x in arrays)
         vectorizes = plan.vector_threads(size, converted) > 0
@@ -708,7 +708,7 @@ def _has_arrays(types: Inference) -> bool:
     def has(value: Any) -> bool:
         if isinstance(value, Items):
             return any(map(has, value.items))
-        return value is UNKNOWN or (isinstance(value, Value) and value.ndim > 0)
+        return value is UNKNOWN or is_array(value)
 
     return any(map(has, types.variables.values())) or has(types.result)
 

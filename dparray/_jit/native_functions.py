@@ -81,7 +81,7 @@ NO_BROADCAST = "the value does not broadcast to the shape of its target"
 
 def fitted_to(target: ast.expr, value: ast.expr) -> ast.expr:
     """Return an expression of a value that raises unless it broadcasts to a target."""
-    return _call(value, _FITTED, _read(target), value)
+    return _call(value, _FITTED, loaded(target), value)
 
 
 def operation_of(name: str, left: ast.expr, right: ast.expr) -> ast.expr:
@@ -98,12 +98,12 @@ def apart_from(target: ast.expr, value: ast.expr, are_arguments: bool) -> ast.ex
         are_arguments: whether they belong to different arguments. Those of parallel code do not
             overlap, so it leaves the call out.
     """
-    return _call(value, APART if are_arguments else _APART_OF_ONE, _read(target), value)
+    return _call(value, APART if are_arguments else _APART_OF_ONE, loaded(target), value)
 
 
 def mask_of(array: ast.expr, axis: int, mask: ast.expr) -> ast.expr:
     """Return an expression of an index that raises if it is a mask of another length."""
-    return _call(mask, _MASK, _read(array), ast.Constant(axis), mask)
+    return _call(mask, _MASK, loaded(array), ast.Constant(axis), mask)
 
 
 def selected_by(array: ast.expr, mask: ast.expr) -> ast.expr:
@@ -131,7 +131,8 @@ def integer_call(name: str, dtype: np.dtype[Any], *operands: ast.expr) -> ast.ex
     return _call(operands[0], f"__{name}_{dtype}__", *operands)
 
 
-def _read(node: ast.expr) -> ast.expr:
+def loaded(node: ast.expr) -> ast.expr:
+    """Return an expression that reads what another one reads or assigns."""
     node = copied(node)
     if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
         node.ctx = ast.Load()

@@ -268,12 +268,7 @@ class ParallelRegion:
         for _, given in (*self.loops, *self.inner):
             arguments += range_of(given)
         arguments += [ast.Name(each, ast.Load()) for each in self.captured]
-        call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
-        statement: ast.stmt = ast.Expr(call)
-        if self.reductions:
-            targets: list[ast.expr] = [ast.Name(r.name, ast.Store()) for r in self.reductions]
-            statement = ast.Assign([ast.Tuple(targets, ast.Store())], call)
-        return ast.fix_missing_locations(ast.copy_location(statement, self.node))
+        return call_of_region(self.node, name, arguments, [each.name for each in self.reductions])
 
     def __call__(self, *values: Any) -> Any:
         """Run the loop."""
@@ -717,6 +712,18 @@ class _Divider(ast.NodeTransformer):
         self.doubts += doubts
         self.has_lines |= has_lines
         return statements
+
+
+def call_of_region(
+    node: ast.stmt, name: str, arguments: list[ast.expr], results: list[str]
+) -> ast.stmt:
+    """Return the statement that replaces a loop in a driver."""
+    call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
+    statement: ast.stmt = ast.Expr(call)
+    if results:
+        targets: list[ast.expr] = [ast.Name(each, ast.Store()) for each in results]
+        statement = ast.Assign([ast.Tuple(targets, ast.Store())], call)
+    return ast.fix_missing_locations(ast.copy_location(statement, node))
 
 
 def about_loop(region: Any, error: KernelCompileError, native: str = "") -> KernelCompileError:

@@ -263,11 +263,8 @@ class Scalarizer:
             raise KernelCompileError("an operation of arrays whose types are not known")
 
         def element(parts: list[ast.expr]) -> ast.expr:
-            converted = [
-                self._converted(part, operand, dtype)
-                for part, operand, dtype in zip(parts, operands, found, strict=False)
-            ]
-            return self._of_dtype(ast.BinOp(converted[0], op, converted[1]), found[-1])
+            first, second = _converted(parts, operands, found)
+            return self._of_dtype(ast.BinOp(first, op, second), found[-1])
 
         return _together(kind, [left, right], element)
 
@@ -342,14 +339,17 @@ class Scalarizer:
             axes += ".T"
         return root, axes
 
+    def _operands(self, node: ast.Call) -> list[ast.expr]:
+        """Return the arguments of a function of NumPy, or of a method with its array."""
+        if isinstance(node.func, ast.Attribute):
+            array = node.func.value
+            if isinstance(self.types.of(array), Value):
+                return [array, *node.args]
+        return list(node.args)
+
     def _call(self, node: ast.Call, kind: Value, before: list[ast.stmt]) -> _Elements:
         """Return a call of an element-wise function."""
-        name = self.types.called(node)
-        given = list(node.args)
-        if isinstance(node.func, ast.Attribute) and isinstance(
-            self.types.of(node.func.value), Value
-        ):
-            given.insert(0, node.func.value)
+        name, given = self.types.called(node), self._operands(node)
         if name in ("astype", "copy", "asarray", "ascontiguousarray") and given:
             value = self._lower(given[0], before)
             return value._replace(type=kind, at=lambda index: cast_to(value.at(index), kind.dtype))
@@ -357,10 +357,9 @@ class Scalarizer:
         operands = [each.type for each in arguments]
         if name == "where" and len(arguments) == 3:
             return _together(
-                kind, arguments, lambda parts: ast.IfExp(parts[0], *(
-                    self._converted(part, operand, kind.dtype)
-                    for part, operand in zip(parts[1:], operands[1:], strict=True)
-                )),
+                kind, arguments, lambda parts: ast.IfExp(
+                    parts[0], *_converted(parts[1:], operands[1:], [kind.dtype] * 2)
+                ),
             )  # fmt: skip
         ufunc = vars(np).get(name)
         found = resolve(ufunc, operands) if isinstance(ufunc, np.ufunc) else None
@@ -372,10 +371,7 @@ class Scalarizer:
         dtypes = found
 
         def element(parts: list[ast.expr]) -> ast.expr:
-            converted = [
-                self._converted(part, operand, dtype)
-                for part, operand, dtype in zip(parts, operands, dtypes, strict=False)
-            ]
+            converted = _converted(parts, operands, dtypes)
             return self._of_dtype(self._element_function(name, converted), dtypes[-1])
 
         return _together(kind, arguments, element)
@@ -426,12 +422,10 @@ class Scalarizer:
                 found = resolve(cast("np.ufunc", ufunc), values)
                 if found is None or call.keywords or not scalarizer._has_element_function(name):
                     return call
-                given = [
-                    scalarizer._converted(part, operand, dtype)
-                    for part, operand, dtype in zip(call.args, values, found, strict=False)
-                ]
-                made = scalarizer._of_dtype(scalarizer._element_function(name, given), found[-1])
-                return ast.fix_missing_locations(ast.copy_location(made, call))
+                numbers = _converted(call.args, values, found)
+                value = scalarizer._element_function(name, numbers)
+                value = scalarizer._of_dtype(value, found[-1])
+                return ast.fix_missing_locations(ast.copy_location(value, call))
 
             def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
                 elements = scalarizer._elements.get(root_of(node))
@@ -459,9 +453,10 @@ class Scalarizer:
     ) -> ast.expr:
         """Return an element of an array expression that a variable stands for."""
         entries = entries_of(node)
-        if not isinstance(node.value, ast.Name) or len(entries) != elements.type.ndim:
-            raise self._no_memory(node, root_of(node))
-        if not all(isinstance(each, ast.Constant) and _is_index(each.value) for each in entries):
+        numbers = [each.value if isinstance(each, ast.Constant) else None for each in entries]
+        are_indices = all(type(each) is int and each >= 0 for each in numbers)
+        is_element = isinstance(node.value, ast.Name) and len(entries) == elements.type.ndim
+        if not (is_element and are_indices):
             raise self._no_memory(node, root_of(node))
         return elements.at([self._assigned(each, before).id for each in entries])
 
@@ -473,12 +468,7 @@ class Scalarizer:
 
     def _reduction(self, node: ast.Call, before: list[ast.stmt]) -> ast.expr | None:
         """Return a variable with the reduction of an array; ``None`` for any other call."""
-        name = self.types.called(node)
-        given = list(node.args)
-        if isinstance(node.func, ast.Attribute) and isinstance(
-            self.types.of(node.func.value), Value
-        ):
-            given.insert(0, node.func.value)
+        name, given = self.types.called(node), self._operands(node)
         kinds = [self.types.of(each) for each in given]
         if name in ("dot", "vdot", "inner") and len(given) == 2 and all(map(is_array, kinds)):
             return self._product(node, given, before)
@@ -559,10 +549,6 @@ class Scalarizer:
         return ast.Name(name, ast.Load())
 
     @staticmethod
-    def _converted(node: ast.expr, kind: Value, dtype: np.dtype[Any]) -> ast.expr:
-        return node if kind.dtype == dtype else cast_to(node, dtype)
-
-    @staticmethod
     def _of_dtype(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
         """Return a result in NumPy's dtype, where that of the kernel language may be wider."""
         return node if dtype in _AGREED else cast_to(node, dtype)
@@ -575,6 +561,16 @@ class Scalarizer:
 
 #: Dtypes of operations whose result has the same dtype in the kernel language.
 _AGREED = frozenset(map(np.dtype, ("float64", "int64", "complex128", "bool", "float32")))
+
+
+def _converted(
+    nodes: Sequence[ast.expr], kinds: Sequence[Value], dtypes: Sequence[np.dtype[Any]]
+) -> list[ast.expr]:
+    """Return expressions of numbers in some dtypes, of which there may be more."""
+    return [
+        node if kind.dtype == dtype else cast_to(node, dtype)
+        for node, kind, dtype in zip(nodes, kinds, dtypes, strict=False)
+    ]
 
 
 def _together(
@@ -612,10 +608,6 @@ def _is_view(node: ast.expr | None) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "T" and _is_view(node.value)
     return isinstance(node, ast.Name) or (isinstance(node, ast.Subscript) and _is_view(node.value))
-
-
-def _is_index(value: Any) -> bool:
-    return type(value) is int and value >= 0
 
 
 def _is_none(node: ast.expr) -> bool:

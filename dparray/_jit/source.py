@@ -273,22 +273,16 @@ def upward_exposed(statements: list[ast.stmt]) -> set[str]:
 def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> set[str]:
     """Add to ``exposed``; return the names that are certainly bound after the statements."""
     for statement in statements:
-        if isinstance(statement, ast.If):
+        if isinstance(statement, ast.If | ast.While):
             exposed |= used_names(statement.test) - bound - assigned_names(statement.test)
             bound |= assigned_names(statement.test)  # by :=
-            both = [
-                _expose(branch, set(bound), exposed)
-                for branch in (statement.body, statement.orelse)
-            ]
-            bound |= both[0] & both[1]
+            after_body = _expose(statement.body, set(bound), exposed)
+            after_else = _expose(statement.orelse, set(bound), exposed)
+            if isinstance(statement, ast.If):
+                bound |= after_body & after_else
         elif isinstance(statement, ast.For):
             exposed |= used_names(statement.iter) - bound
             _expose(statement.body, bound | assigned_names(statement.target), exposed)
-            _expose(statement.orelse, set(bound), exposed)
-        elif isinstance(statement, ast.While):
-            exposed |= used_names(statement.test) - bound - assigned_names(statement.test)
-            bound |= assigned_names(statement.test)
-            _expose(statement.body, set(bound), exposed)
             _expose(statement.orelse, set(bound), exposed)
         elif isinstance(statement, ast.AugAssign):
             names = used_names(statement.value) | used_names(statement.target)

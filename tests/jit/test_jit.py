@@ -586,23 +586,6 @@ def test_options_of_numba() -> None:
         assert x.tolist() == [1, 2, 3, 4]
 
 
-def test_a_value_carried_between_iterations_is_an_error_before_anything_runs() -> None:
-    @dp.jit
-    def carried(x: Any) -> None:
-        x[0] = 100
-        last = 0.0
-        for i in dp.prange(x.shape[0]):
-            x[i] = last
-            last = x[i] + 1
-
-    x = dp.zeros(3)
-    with pytest.raises(
-        dp.exceptions.KernelCompileError, match=r"'last' carries(.|\n)*\^(.|\n)*range"
-    ):
-        carried(x)
-    assert x.tolist() == [0, 0, 0]
-
-
 @pytest.mark.parametrize("word", ["return", "break"])
 def test_leaving_a_prange_loop_is_an_error(word: str) -> None:
     @dp.jit
