@@ -36,4 +36,3 @@ if (g == 0).all():
     print("extinct")
 else:
     print("alive", int(pop[-1]), np.unique(pop).size)
-result = dict(g=g, pop=pop, live=live, ca=ca)

@@ -32,14 +32,3 @@ cov = np.cov(pts, rowvar=False)
 evals, evecs = np.linalg.eigh(cov)
 proj = standard @ np.abs(evecs[:, ::-1])
 print(sizes, float(inertia) > 0, tuple(int(c) for c in closest))
-result = dict(
-    centers=centers,
-    sizes=sizes,
-    onehot=onehot,
-    conf=conf,
-    nn=nn,
-    cov=cov,
-    evals=evals,
-    proj=proj,
-    inertia=inertia,
-)

@@ -79,12 +79,3 @@ standard = (X - X.mean(0)) / X.std(0, ddof=1)
 np.testing.assert_allclose(
     np.corrcoef(X, rowvar=False), standard.T @ standard / (n - 1), rtol=1e-10
 )
-result = {
-    "predicted": predicted,
-    "posterior": posterior,
-    "precision": precision,
-    "recall": recall,
-    "means": means,
-    "votes": votes,
-    "accuracy": accuracy,
-}

@@ -72,15 +72,3 @@ def newton(f, df, x0):
 root = newton(lambda z: np.cos(z) - z, lambda z: -np.sin(z) - 1, np.float64(1.0))
 root2 = newton(lambda z: np.cos(z) - z, lambda z: -np.sin(z) - 1, 1.0)
 print("end", np.round(traj[-1], 4), round(float(integral), 6))
-result = dict(
-    traj=traj,
-    u=u,
-    sol=sol,
-    w=w1,
-    g=g,
-    lap=lap,
-    integral=integral,
-    simpson=simpson,
-    root=root,
-    root2=root2,
-)

@@ -67,12 +67,5 @@ ways[0] = 1
 for coin in coins:
     for amount in range(coin, 61):
         ways[amount] += ways[amount - coin]
-result = {
-    "table": table,
-    "best": best,
-    "taken": taken,
-    "states": states,
-    "score": score.max(),
-    "ways": ways,
-    "longest": np.asarray(tails),
-}
+score = score.max()
+longest = np.asarray(tails)

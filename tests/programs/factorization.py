@@ -43,4 +43,4 @@ for c in range(k):
     q = V[:, c] - Q[:, :c] @ (Q[:, :c].T @ V[:, c])
     Q[:, c] = q / np.linalg.norm(q)
 print("errors fall", bool((np.diff(errs) <= 1e-9).all()), int(r))
-result = dict(errs=errs, rank2=rank2, L=L, det=det, lam=lam, Up=Up, QQ=Q.T @ Q, r=r)
+QQ = Q.T @ Q

@@ -31,6 +31,3 @@ sinc = np.sinc(np.linspace(-3, 3, 21)) * np.blackman(21)
 sinc /= sinc.sum()
 fir = np.convolve(sig, sinc)[10:-10]
 print("peak", float(peak))
-result = dict(
-    peak=peak, clean=clean, db=db, shift=shift, sg=sg, auto=auto, smooth=smooth, lp=lp, fir=fir
-)

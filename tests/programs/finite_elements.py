@@ -60,10 +60,6 @@ solution = np.zeros(n)
 solution[inside] = np.linalg.solve(stiffness[np.ix_(inside, inside)], load[inside])
 print("unknowns:", inside.size, "highest: %.5f" % solution.max(), "at", points[solution.argmax()])
 assert np.allclose(stiffness, stiffness.T) and abs(stiffness.sum()) < 1e-10
-result = {
-    "bar": u,
-    "solution": solution,
-    "total": solution @ load,
-    "energy": solution.dot(stiffness).dot(solution),
-    "largest": np.linalg.eigvalsh(stiffness)[-1],
-}
+total = solution @ load
+energy = solution.dot(stiffness).dot(solution)
+largest = np.linalg.eigvalsh(stiffness)[-1]

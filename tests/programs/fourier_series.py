@@ -44,13 +44,4 @@ mask = np.hypot(x, y) <= 6
 blurred = np.real(np.fft.ifft2(np.fft.ifftshift(shifted * mask)))
 print(f"{blurred.std():.6f} {phase:.3f} {np.unwrap(np.angle(spectrum[10:15])).shape}")
 autocorrelation = np.correlate(signal - signal.mean(), signal - signal.mean(), "full")[rate - 1 :]
-result = {
-    "series": series,
-    "smooth": smooth,
-    "spectrogram": spectrogram,
-    "direct": direct,
-    "blurred": blurred,
-    "autocorrelation": autocorrelation[:40],
-    "phase": phase,
-    "loudest": loudest,
-}
+autocorrelation = autocorrelation[:40]

@@ -57,17 +57,3 @@ far = np.unravel_index(D.argmax(), D.shape)
 quat = np.array([np.cos(0.3), *(np.sin(0.3) * nrm)])
 bary = np.linalg.solve(np.vstack([tri[:, :2].T, np.ones(3)]), np.array([0.2, 0.3, 1]))
 print(round(float(area), 6), round(float(per), 6), ins.sum())
-result = dict(
-    area=area,
-    per=per,
-    rot=rot,
-    box=box,
-    ins=ins,
-    nrm=nrm,
-    hom=hom,
-    srt=srt,
-    hull=hull,
-    D=D,
-    bary=bary,
-    quat=quat,
-)

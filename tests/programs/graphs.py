@@ -40,4 +40,3 @@ while frontier.size:
     frontier = nbr[bfs[nbr] < 0]
     bfs[frontier] = level
 print(top)
-result = dict(r=r, ranking=ranking, deg=deg, reach=reach, w=w, y=y, bfs=bfs)

@@ -77,17 +77,3 @@ print(
     round(price[0], 1),
 )
 correlation = np.corrcoef(count, price)[0, 1]
-result = {
-    "by_shop": by_shop,
-    "best": best_by_shop,
-    "pivot": pivot,
-    "ranked": ranked,
-    "cheapest": cheapest,
-    "weight": weight,
-    "joined": joined,
-    "running": running,
-    "per_day": per_day,
-    "quartiles": quartiles,
-    "bins": bins,
-    "correlation": correlation,
-}

@@ -31,15 +31,3 @@ small = img[: h // 2 * 2, : w // 2 * 2].reshape(h // 2, 2, w // 2, 2, 3).mean(ax
 rot = np.rot90(gray8)
 median = np.median(np.stack([np.roll(gray, s, axis=(0, 1)) for s in (-1, 0, 1)]), axis=0)
 print(f"{mask.sum()} edges, box {tuple(int(b) for b in bbox)}, mean {gray.mean():.3f}")
-result = dict(
-    eq=eq,
-    blur=blur,
-    mag=mag,
-    mask=mask,
-    img=img,
-    small=small,
-    rot=rot,
-    median=median,
-    flipped=flipped,
-    hist=hist,
-)

@@ -48,10 +48,5 @@ for name, error in errors.items():
 print(f"log likelihood {likelihood:8.3f}")
 assert errors["filtered"] < 1
 assert np.all(np.linalg.eigvalsh(covariances[-1]) > 0)
-result = {
-    "states": states,
-    "smooth": smooth,
-    "uncertainty": np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)),
-    "likelihood": likelihood,
-    "best": min(errors.values()),
-}
+uncertainty = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+best = min(errors.values())

@@ -31,17 +31,4 @@ for it in range(200):
         break
 leverage = np.einsum("ij,ji->i", X, pinv)
 print("slope", round(float(m), 4), "r2", round(float(r2), 4), np.allclose(beta, beta2))
-result = dict(
-    m=m,
-    c=c,
-    coef=coef,
-    fit=fit,
-    r2=r2,
-    beta=beta,
-    ridge=ridge,
-    rec=Q @ R,
-    s=s,
-    wls=wls,
-    theta=theta,
-    leverage=leverage,
-)
+rec = Q @ R

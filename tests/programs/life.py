@@ -47,11 +47,5 @@ oldest = np.unravel_index(np.argmax(age), age.shape)
 print("oldest at", tuple(int(i) for i in oldest), age[oldest])
 where = np.argwhere(age == age.max())
 packed = np.packbits(history[-1], axis=1)
-result = {
-    "boards": np.stack(history),
-    "population": population,
-    "age": age,
-    "where": where,
-    "packed": packed,
-    "counts": np.bincount(neighbors(board).ravel(), minlength=9),
-}
+boards = np.stack(history)
+counts = np.bincount(neighbors(board).ravel(), minlength=9)

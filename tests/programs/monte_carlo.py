@@ -39,15 +39,4 @@ assert sample.shape == (10, 3)
 rng = np.random.default_rng(42)
 assert abs(rng.normal(size=1000).mean()) < 0.2
 print("pi %.4f price %.4f +- %.4f" % (pi_est, price, se))
-result = dict(
-    pi=pi_est,
-    price=price,
-    se=se,
-    running=running,
-    q=q,
-    counts=counts,
-    centers=centers,
-    walk=walk,
-    first=first,
-    ci=np.array(ci),
-)
+ci = np.array(ci)

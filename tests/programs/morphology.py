@@ -78,16 +78,3 @@ luminance = rgb @ np.array([0.299, 0.587, 0.114])
 gy, gx = np.gradient(gray)
 direction = np.arctan2(gy, gx)
 print(f"PSNR {psnr:.2f} dB", rgb.shape, image[0, :4], hex(image[3, 4]), f"{image[3, 4]:08b}")
-result = {
-    "equalised": equalised,
-    "threshold": threshold,
-    "opened": opened,
-    "closed": closed,
-    "outline": outline,
-    "sizes": sizes,
-    "distance": distance,
-    "dithered": work,
-    "luminance": luminance,
-    "direction": direction,
-    "psnr": psnr,
-}

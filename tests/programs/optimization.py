@@ -39,4 +39,4 @@ fw = np.array([[0, 3, np.inf, 7], [8, 0, 2, np.inf], [5, np.inf, 0, 1], [2, np.i
 for k in range(4):
     fw = np.minimum(fw, fw[:, k][:, None] + fw[k, :][None, :])
 print("obj", float(obj), K[-1, -1])
-result = dict(x=x, obj=obj, K=K, fw=fw, basis=np.array(basis))
+basis = np.array(basis)

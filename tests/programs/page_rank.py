@@ -47,13 +47,5 @@ named = {int(page): round(float(score), 6) for page, score in zip(order, rank[or
 print(named)
 print("reachable:", reachable.sum(axis=1).tolist(), "longest:", int(distance[reachable].max()))
 print(walks)
-result = {
-    "rank": rank,
-    "stationary": stationary,
-    "hubs": hubs,
-    "authorities": authorities,
-    "distance": np.nan_to_num(distance, posinf=-1),
-    "walks": walks,
-    "degrees": degree_count,
-    "best": order[0],
-}
+distance = np.nan_to_num(distance, posinf=-1)
+best = order[0]

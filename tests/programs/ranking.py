@@ -44,22 +44,3 @@ either = np.union1d(a, b)
 only = np.setdiff1d(a, b)
 s = slice(1, None, 3)
 print(best, med, scores[s], d["h"], scores[-1] > scores[0], scores.max() - scores.min())
-result = dict(
-    ranks=ranks,
-    dense=dense,
-    avg=avg,
-    top3=top3,
-    gmean=gmean,
-    gmax=gmax,
-    srt=srt,
-    col=col,
-    pos=pos,
-    tr=tr,
-    sel=sel,
-    pw=pw,
-    ch=ch,
-    dig=dig,
-    both=both,
-    either=either,
-    only=only,
-)

@@ -46,4 +46,5 @@ out = (255 * img ** (1 / 2.2)).astype(np.uint8)
 r = d - 2 * np.sum(d * N, axis=-1, keepdims=True) * N
 side = np.cross(d[0, 0], [0.0, 1.0, 0.0])
 print(hit.sum(), out.shape, out.dtype)
-result = dict(t=np.round(t, 4), hit=hit, img=np.round(img, 3), side=side)
+t = np.round(t, 4)
+img = np.round(img, 3)

@@ -72,13 +72,3 @@ dropped = outputs * mask / 0.7
 clipped = np.clip(outputs, -0.1, 0.1)
 norm = np.sqrt(sum(np.sum(p**2) for p in params.values()))
 print(f"norm {norm:.4f}", leaky.round(3).tolist()[0])
-result = {
-    "outputs": outputs,
-    "attended": attended,
-    "embedded": embedded,
-    "loss": loss,
-    "leaky": leaky,
-    "dropped": dropped,
-    "clipped": clipped,
-    "norm": norm,
-}

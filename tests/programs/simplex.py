@@ -60,12 +60,4 @@ best = permutations[totals.argmin()]
 print("assignment", best, "costs", totals.min(), "of", np.unique(totals))
 reduced = cost - cost.min(axis=1, keepdims=True)
 reduced -= reduced.min(0)
-result = {
-    "x": x,
-    "value": value,
-    "mixed": mixed,
-    "slack": slack,
-    "best": best,
-    "totals": np.sort(totals),
-    "reduced": reduced,
-}
+totals = np.sort(totals)

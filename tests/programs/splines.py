@@ -70,12 +70,5 @@ simpson = (
 )
 nodes = np.roots([1, 0, -3 / 5, 0])
 print(f"{trapezoid:.5f} {cubic(2.0):.5f} {np.sort(nodes.real).round(4)}", cubic.order)
-result = {
-    "values": values,
-    "curve": curve,
-    "length": length,
-    "linear": linear,
-    "fit": fit,
-    "errors": np.array(errors),
-    "integrals": np.array([trapezoid, simpson]),
-}
+errors = np.array(errors)
+integrals = np.array([trapezoid, simpson])

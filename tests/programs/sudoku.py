@@ -77,10 +77,5 @@ sums = {
     )
 }
 print(magic, sums)
-result = {
-    "solution": solution,
-    "board": board,
-    "magic": magic,
-    "unique": np.unique(magic).size,
-    "left": possible.sum(),
-}
+unique = np.unique(magic).size
+left = possible.sum()

@@ -36,18 +36,3 @@ print(
     round(float(entropy), 5),
     f"{vowels.mean():.2f}",
 )
-result = dict(
-    freq=freq,
-    entropy=entropy,
-    big=big,
-    lengths=lengths,
-    uniq=uniq,
-    counts=counts,
-    upper=upper,
-    caesar=caesar,
-    chi=chi,
-    sums=sums,
-    bits=bits,
-    back=back,
-    rle=rle,
-)

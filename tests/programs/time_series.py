@@ -45,16 +45,3 @@ for a, b in zip(q[:-1], q[1:]):
     trans[a, b] += 1
 trans /= trans.sum(axis=1, keepdims=True)
 print(f"mdd {mdd:.3%} switches {len(switches)}")
-result = dict(
-    ma=ma,
-    ema=ema,
-    mdd=mdd,
-    vol=vol,
-    switches=switches,
-    lag=lag,
-    filled=filled,
-    ohlc=ohlc,
-    lens=lens,
-    seas=seas,
-    trans=trans,
-)
