@@ -67,6 +67,11 @@ def examples(count: int) -> int:
     return count if "DPARRAY_TEST_ALL" in os.environ else max(4, count // 8)
 
 
+def names_in(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
 def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
     """Return numbers from -1 to 1, or integers from 0 to 6."""
     generator = np.random.default_rng(seed)

@@ -23,7 +23,7 @@ os.environ.setdefault("ARRAY_API_STRICT_API_VERSION", "2025.12")
 strict = pytest.importorskip("array_api_strict")
 
 import dparray as dp  # noqa: E402 - after the version of the standard is set
-from tests.support import examples  # noqa: E402
+from tests.support import examples, names_in  # noqa: E402
 
 strict.set_array_api_strict_flags(api_version="2025.12")
 
@@ -32,10 +32,6 @@ FLOATS = [*REALS, "complex64", "complex128"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 DTYPES = ["bool", *INTEGERS, *FLOATS]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan, 1e-30, 1e30]
-
-
-def names_in(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 # -- calls ----------------------------------------------------------------------------------------

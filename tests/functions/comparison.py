@@ -69,6 +69,43 @@ def compare(call: Call, label: str = "", tolerance: float = 8.0) -> None:
     assert_same(outcome(call, dp), outcome(call, np), label, tolerance)
 
 
+class Scope(dict[str, Any]):
+    """The names of an expression: given values, and the functions of a module, which is ``xp``."""
+
+    def __init__(self, module: Any, given: dict[str, Any]) -> None:
+        super().__init__({name: _in_module(module, value) for name, value in given.items()})
+        self["xp"] = self.module = module
+
+    def __missing__(self, name: str) -> Any:
+        if not hasattr(self.module, name):
+            raise KeyError(name)  # it may be one of Python's
+        return getattr(self.module, name)
+
+
+def _in_module(module: Any, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.copy("K") if module is np else module.asarray(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_in_module(module, each) for each in value)
+    return value
+
+
+def same_as_numpy(*expressions: str, tolerance: float = 8.0, **given: Any) -> None:
+    """Compare expressions, which name functions of both modules, and the ``given`` values.
+
+    NumPy's arrays among the values are copied, or become dparray's.
+    """
+    for expression in expressions:
+        code = compile(expression, expression, "eval")
+
+        def call(module: Any, code: Any = code) -> Any:
+            return eval(code, {}, Scope(module, given))
+
+        wanted = outcome(call, np)
+        assert not isinstance(wanted, NameError | AttributeError), wanted
+        assert_same(outcome(call, dp), wanted, f"{expression} {given}", tolerance)
+
+
 def cross(xp: Any, x: Any, y: Any, axis: int = -1) -> Any:
     """Compute the cross product, also of two-element vectors, which recent NumPy rejects."""
     if xp is not np:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.support import names_in
 
 NAMESPACES = {"dp": dp, "dp.linalg": dp.linalg}
 NAMESPACES |= {f"dp.{name}": getattr(dp, name) for name in ("fft", "random")}
@@ -24,238 +25,49 @@ INTEGERS = np.asarray([1, 0])
 MASK = np.asarray([True, False])
 
 #: Parameters that take an array, with a value that most functions can use.
-ARRAYS = {
-    "fweights": INTEGERS,
-    "a": VECTOR,
-    "a1": VECTOR,
-    "a2": VECTOR,
-    "append": VECTOR,
-    "aweights": VECTOR,
-    "condition": MASK,
-    "ind": INTEGERS,
-    "mask": MASK,
-    "to_begin": VECTOR,
-    "to_end": VECTOR,
-    "val": np.asarray(3.0),
-    "vals": VECTOR,
-    "fill_value": np.asarray(3.0),
-    "fp": VECTOR,
-    "indices": INTEGERS,
-    "max": VECTOR,
-    "min": VECTOR,
+ARRAYS: dict[str, Any] = {
+    **dict.fromkeys(("fweights", "ind", "indices", "repeats", "sorter"), INTEGERS),
+    **dict.fromkeys(
+        names_in(
+            """
+            a a1 a2 append aweights dst fp max min prepend src to_begin to_end u v vals values w
+            weights x x1 x2 xp y
+            """
+        ),
+        VECTOR,
+    ),
+    **dict.fromkeys(("condition", "mask", "where"), MASK),
+    **dict.fromkeys(("fill_value", "val", "value"), np.asarray(3.0)),
     "out": None,
-    "prepend": VECTOR,
     "q": np.asarray([0.25, 0.5]),
-    "repeats": INTEGERS,
-    "rtol": np.asarray(1e-3),
-    "sorter": INTEGERS,
-    "tol": np.asarray(1e-3),
-    "u": VECTOR,
-    "v": VECTOR,
-    "value": np.asarray(3.0),
-    "values": VECTOR,
-    "w": VECTOR,
-    "weights": VECTOR,
-    "where": MASK,
-    "src": VECTOR,
-    "dst": VECTOR,
-    "x": VECTOR,
-    "x1": VECTOR,
-    "x2": VECTOR,
-    "xp": VECTOR,
-    "y": VECTOR,
+    **dict.fromkeys(("rtol", "tol"), np.asarray(0.001)),
 }
 #: Parameters that take a sequence of arrays.
 SEQUENCES = {"arrays", "keys"}
-#: Parameters that do not take an array.
-OTHERS = {
-    *("devices", "sizes", "halo", "like"),  # parameters of distribute
-    "keywords",  # passed to the function that pad calls
-    *("check_finite", "overwrite_a", "overwrite_b", "p_indices", "permute_l", "trans"),
-    *("lower", "unit_diagonal"),
-    "b",  # second argument of lu_solve and cho_solve, after the factors
-    "c_and_lower",  # the result of cho_factor
-    "lu_and_piv",  # the result of lu_factor, which is on one queue
-    "M",
-    "N",
-    "UPLO",
-    "a",
-    "a_max",  # legacy name of max
-    "a_min",
-    "allow_pickle",
-    "arg1",
-    "arg2",
-    "args",
-    "assume_unique",
-    "atol",
-    "axes",
-    "axis",
-    "axis1",
-    "axis2",
-    "axisa",
-    "axisb",
-    "axisc",
-    "base",
-    "beta",
-    "bias",
-    "bins",
-    "bitorder",
-    "bools",
-    "buffer",
-    "cache",
-    "casting",
-    "comments",
-    "compute_uv",
-    "constant_values",
-    "converters",
-    "copy",
-    "correction",
-    "count",
-    "cov",
-    "d",
-    "ddof",
-    "decimals",
-    "default",
-    "deg",
-    "delimiter",
-    "density",
-    "descending",
-    "destination",
-    "device",
-    "dimensions",
-    "discont",
-    "doc",
-    "dtype",
-    "dx",
-    "edge_order",
-    "encoding",
-    "endpoint",
-    "equal_nan",
-    "sorted",
-    "excluded",
-    "file",
-    "fmt",
-    "fname",
-    "footer",
-    "from_",
-    "full",
-    "full_matrices",
-    "function",
-    "header",
-    "hermitian",
-    "high",
-    "include_initial",
-    "increasing",
-    "ind",
-    "index_space",
-    "indexing",
-    "indices_or_sections",
-    "initial",
-    "invert",
-    "iterable",
-    "k",
-    "keepdims",
-    "kind",
-    "kth",
-    "kwargs",
-    "left",
-    "loc",
-    "low",
-    "m",
-    "mask_func",
-    "max_line_width",
-    "max_rows",
-    "mean",
-    "method",
-    "minlength",
-    "mmap_mode",
-    "mode",
-    "n",
-    "n_cols",
-    "n_rows",
-    "named",
-    "name",
-    "nan",
-    "ndim",
-    "ndmin",
-    "neginf",
-    "new_shape",
-    "newline",
-    "norm",
-    "num",
-    "obj",
-    "offset",
-    "optimize",
-    "options",
-    "ord",
-    "order",
-    "otypes",
-    "overwrite_input",
-    "p",
-    "out1",  # arrays by position; tested in tests/functions/test_missing_options.py
-    "out2",
-    "pad_width",
-    "reflect_type",
-    "period",
-    "place",
-    "posinf",
-    "queues",
-    "precision",
-    "pyfunc",
-    "quotechar",
-    "range",
-    "rcond",
-    "repetitions",
-    "replace",
-    "reps",
-    "requirements",
-    "retstep",
-    "return_counts",
-    "return_index",
-    "return_indices",
-    "return_inverse",
-    "returned",
-    "right",
-    "rowvar",
-    "s",
-    "scale",
-    "seed",
-    "sep",
-    "shape",
-    "shapes",
-    "shell",
-    "shift",
-    "shuffle",
-    "side",
-    "signature",
-    "size",
-    "skiprows",
-    "source",
-    "spacing",
-    "sparse",
-    "stable",
-    "start",
-    "stat_length",
-    "end_values",
-    "subok",
-    "step",
-    "stop",
-    "string",
-    "subscripts",
-    "suppress_small",
-    "sycl_queue",
-    "to",
-    "trim",
-    "type",
-    "type1",
-    "type2",
-    "unpack",
-    "upper",
-    "usecols",
-    "usm_type",
-    "usm_types",
-    "wrap",
-}
+#: Parameters that do not take an array, among them those of `distribute` and of functions that pad
+#: calls, `b`, `c_and_lower` and `lu_and_piv` of the solvers after a factorization, legacy names,
+#: and `out1` and `out2`, which tests/functions/test_missing_options.py tests.
+OTHERS = names_in(
+    """
+    a a_max a_min allow_pickle arg1 arg2 args assume_unique atol axes axis axis1 axis2 axisa
+    axisb axisc b base beta bias bins bitorder bools buffer c_and_lower cache casting
+    check_finite comments compute_uv constant_values converters copy correction count cov d ddof
+    decimals default deg delimiter density descending destination device devices dimensions
+    discont doc dtype dx edge_order encoding end_values endpoint equal_nan excluded file fmt
+    fname footer from_ full full_matrices function halo header hermitian high include_initial
+    increasing ind index_space indexing indices_or_sections initial invert iterable k keepdims
+    keywords kind kth kwargs left like loc low lower lu_and_piv M m mask_func max_line_width
+    max_rows mean method minlength mmap_mode mode N n n_cols n_rows name named nan ndim ndmin
+    neginf new_shape newline norm num obj offset optimize options ord order otypes out1 out2
+    overwrite_a overwrite_b overwrite_input p p_indices pad_width period permute_l place posinf
+    precision pyfunc queues quotechar range rcond reflect_type repetitions replace reps
+    requirements retstep return_counts return_index return_indices return_inverse returned right
+    rowvar s scale seed sep shape shapes shell shift shuffle side signature size sizes skiprows
+    sorted source spacing sparse stable start stat_length step stop string subok subscripts
+    suppress_small sycl_queue to trans trim type type1 type2 unit_diagonal unpack UPLO upper
+    usecols usm_type usm_types wrap
+    """
+)
 
 #: Functions that need special values for some parameters.
 VALUES: dict[str, dict[str, Any]] = {
@@ -291,24 +103,6 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.linalg.tensorsolve": {"x1": MATRIX, "x2": VECTOR},
     "dp.matvec": {"x1": MATRIX, "x2": VECTOR},
     "dp.modf": {"x": VECTOR, "where": MASK},
-    "dp.nanpercentile": {
-        "x": VECTOR,
-        "q": np.asarray(0.5),
-        "weights": VECTOR,
-        "out": np.asarray(0.0),
-    },
-    "dp.nanquantile": {
-        "x": VECTOR,
-        "q": np.asarray(0.5),
-        "weights": VECTOR,
-        "out": np.asarray(0.0),
-    },
-    "dp.percentile": {
-        "x": VECTOR,
-        "q": np.asarray(0.5),
-        "weights": VECTOR,
-        "out": np.asarray(0.0),
-    },
     "dp.place": {"x": VECTOR, "mask": MASK, "vals": VECTOR},
     "dp.polyfit": {"x": VECTOR, "y": VECTOR, "w": VECTOR},
     "dp.polyval": {"x": VECTOR, "p": VECTOR},
@@ -317,34 +111,24 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.put": {"x": VECTOR, "ind": INTEGERS, "v": VECTOR},
     "dp.put_along_axis": {"x": VECTOR, "indices": INTEGERS, "values": VECTOR},
     "dp.putmask": {"x": VECTOR, "mask": MASK, "values": VECTOR},
-    "dp.quantile": {
-        "x": VECTOR,
-        "q": np.asarray(0.5),
-        "weights": VECTOR,
-        "out": np.asarray(0.0),
-    },
     "dp.ravel_multi_index": {"arrays": "sequence"},
     "dp.tensordot": {"x1": MATRIX, "x2": MATRIX},
     "dp.trace": {"x": MATRIX, "out": np.asarray(0.0)},
     "dp.unravel_index": {"indices": INTEGERS},
 }
 OTHER_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "dp.amax": {"initial": 0.0},
-    "dp.amin": {"initial": 0.0},
     "dp.compress": {"axis": 0},
-    "dp.max": {"initial": 0.0},
-    "dp.min": {"initial": 0.0},
-    "dp.nanmax": {"initial": 0.0},
-    "dp.nanmin": {"initial": 0.0},
     "dp.polyfit": {"deg": 1},
     "dp.put_along_axis": {"axis": 0},
-    "dp.quantile": {"method": "inverted_cdf"},
-    "dp.percentile": {"method": "inverted_cdf"},
-    "dp.nanquantile": {"method": "inverted_cdf"},
-    "dp.nanpercentile": {"method": "inverted_cdf"},
     "dp.einsum": {"subscripts": "i,i->i"},
     "dp.ravel_multi_index": {"shape": (2, 2)},
 }
+for _name in ("percentile", "quantile", "nanpercentile", "nanquantile"):
+    VALUES[f"dp.{_name}"] = {"x": VECTOR, "q": np.asarray(0.5), "weights": VECTOR}
+    VALUES[f"dp.{_name}"]["out"] = np.asarray(0.0)
+    OTHER_ARGUMENTS[f"dp.{_name}"] = {"method": "inverted_cdf"}
+for _name in ("amax", "amin", "max", "min", "nanmax", "nanmin"):
+    OTHER_ARGUMENTS[f"dp.{_name}"] = {"initial": 0.0}
 for _name in ("fft2", "ifft2", "rfft2", "irfft2"):
     VALUES[f"dp.fft.{_name}"] = {"x": MATRIX, "out": None}
 SEQUENCE_VALUES = {"dp.ravel_multi_index": INTEGERS}
@@ -354,23 +138,7 @@ for _name in ("left_shift", "right_shift"):
     VALUES[f"dp.{_name}"] = {"x1": INTEGERS, "x2": INTEGERS}
 for _name in ("bitwise_invert", "bitwise_not", "invert"):
     VALUES[f"dp.{_name}"] = {"x": INTEGERS, "out": np.zeros_like(INTEGERS)}
-SCALAR_OUT = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "logsumexp",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "ptp",
-    "std",
-    "sum",
-    "var",
-    "amax",
-    "amin",
-]
+SCALAR_OUT = names_in("all any argmax argmin logsumexp max mean min prod ptp std sum var amax amin")
 for _name in SCALAR_OUT:
     kind = bool if _name in ("all", "any") else int if _name.startswith("arg") else float
     operand = "x" if _name == "logsumexp" else "a"
@@ -584,13 +352,7 @@ def test_the_result_is_on_the_common_queue_with_the_coerced_usm_type(
 
     _, invocation = call(name, function, inputs, place)
     results = list(results_of(invocation()))
-    views = name in {
-        "dp.broadcast_arrays",
-        "dp.atleast_1d",
-        "dp.atleast_2d",
-        "dp.atleast_3d",
-        "dp.ix_",
-    }
+    views = name == "dp.broadcast_arrays" or name == "dp.ix_" or "atleast" in name
     for result in results:
         assert result.queue == queue
         if not views and name != "dp.full_like":
