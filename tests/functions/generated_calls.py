@@ -309,21 +309,9 @@ for _name, _recipes in OPTIONS.items():
 
 OPERATORS = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift"),
-    *(
-        "rshift",
-        "lt",
-        "le",
-        "eq",
-        "ne",
-        "gt",
-        "ge",
-        "iadd",
-        "isub",
-        "imul",
-        "itruediv",
-        "ifloordiv",
-    ),
-    *("imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "neg", "pos", "abs", "invert"),
+    *("rshift", "lt", "le", "eq", "ne", "gt", "ge", "iadd", "isub", "imul", "itruediv"),
+    *("ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift"),
+    *("neg", "pos", "abs", "invert"),
 )
 ONE_OPERAND = frozenset({"neg", "pos", "abs", "invert"})
 

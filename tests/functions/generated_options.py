@@ -378,14 +378,8 @@ NOT_COMPARED: dict[str, str] = {
     "array_repr": "tells the device",
     **dict.fromkeys(
         (
-            "fromfile",
-            "genfromtxt",
-            "load",
-            "loadtxt",
-            "save",
-            "savetxt",
-            "savez",
-            "savez_compressed",
+            *("fromfile", "genfromtxt", "load", "loadtxt"),
+            *("save", "savetxt", "savez", "savez_compressed"),
         ),
         "files",
     ),

@@ -133,7 +133,7 @@ def test_transforms_of_broadcast_operands(executor: str) -> None:
 
 
 def test_interpolation_between_points_that_are_not_contiguous(executor: str) -> None:
-    points = {"p": np.array([2.0, 1.0, 0.0]), "f": np.array([3.0, 5.0, 1.0])}
+    points: dict[str, Any] = {"p": np.array([2.0, 1.0, 0.0]), "f": np.array([3.0, 5.0, 1.0])}
     same_as_numpy("interp(x, p[::-1], f[::-1])", x=np.array([1.5, 0.25]), **points)
 
 
@@ -758,7 +758,11 @@ def test_a_quantile_of_no_numbers_is_none(method: Any, dtype: str) -> None:
 
 
 def test_interp_with_a_period_leaves_its_arguments(executor: str) -> None:
-    given = {"x": np.array([-1.5, 7.0]), "p": np.array([-5.5, 2.0]), "f": np.array([1.0, 2.0])}
+    given: dict[str, Any] = {
+        "x": np.array([-1.5, 7.0]),
+        "p": np.array([-5.5, 2.0]),
+        "f": np.array([1.0, 2.0]),
+    }
     same_as_numpy("[interp(x, p, f, period=5), x, p]", **given)
     large = np.array([2**63 - 1, 5515018945614490059, 7])  # remainders of floats, as in NumPy
     same_as_numpy("interp(x, p, f, period=2)", **given | {"x": large})
@@ -846,7 +850,7 @@ def test_singular_values_of_stacks_of_hermitian_matrices(dtype: str, executor: s
 
 
 def test_dtypes_of_histograms_and_covariances() -> None:
-    given = {"x": np.array([1, 2, 2]), "y": np.array([0.5, 1.5, 1.0], "float32")}
+    given: dict[str, Any] = {"x": np.array([1, 2, 2]), "y": np.array([0.5, 1.5, 1.0], "float32")}
     same_as_numpy("histogram2d(x, y, 2)", **given)
     x = np.array([[1.0, 2.0, 4.0], [3.0, 1.0, 0.5]])
     same_as_numpy(

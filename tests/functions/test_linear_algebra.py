@@ -144,17 +144,8 @@ def test_singular_and_oblong_matrices_are_errors() -> None:
 
 
 FORTH = [
-    "fft",
-    "ifft",
-    "fftn",
-    "ifftn",
-    "rfft",
-    "rfftn",
-    "hfft",
-    "ihfft",
-    "irfft",
-    "irfftn",
-    "fft2",
+    *("fft", "ifft", "fftn", "ifftn", "rfft", "rfftn"),
+    *("hfft", "ihfft", "irfft", "irfftn", "fft2"),
 ]
 
 
