@@ -792,6 +792,9 @@ def test_reductions_of_ufuncs_start_somewhere_and_leave_out(
     ):
         same_as_numpy(f"{name}.reduce(x, {axis}{options})", x=x, mask=mask, tolerance=64)
     same_as_numpy(f"{name}.reduce(asarray([-3]))")
+    if name in REDUCED_IN_ORDER:
+        with pytest.raises(dp.exceptions.ArgumentError, match="initial="):
+            getattr(dp, name).reduce(dp.asarray(x), axis, where=dp.asarray(mask))
 
 
 def test_integer_operands_of_at_have_the_dtype_of_the_array(executor: str) -> None:
