@@ -24,19 +24,15 @@ from tests.benchmarks import (
     algorithms,
     allocation,
     compile,
-    compute,
     functions,
     fusion,
     launch,
     loops,
-    operators,
     overhead,
     programs,
-    reductions,
     shapes,
     standard,
     tile,
-    workers,
 )
 from tests.benchmarks._registry import Benchmark, Row, Settings
 
@@ -49,18 +45,14 @@ BENCHMARKS: dict[str, Benchmark] = {
         overhead,
         compile,
         allocation,
-        operators,
         fusion,
         programs,
-        reductions,
         shapes,
         algorithms,
-        compute,
         functions,
         loops,
         tile,
         standard,
-        workers,
     )
 }
 

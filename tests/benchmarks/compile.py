@@ -42,6 +42,7 @@ _CASES = (
     _Case("first user kernel", "user kernel", "", 0.600),
     _Case("new structure", "another expression", "array expression", 0.030),
     _Case("another user kernel", "another user kernel", "user kernel", 0.045),
+    _Case("first launch, known user kernel", "user kernel", "", 0.040, known=True),
     _Case("known expression", "another expression", "array expression", 0.007, known=True),
     _Case("known user kernel", "another user kernel", "user kernel", 0.007, known=True),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import dpnp
@@ -13,17 +11,14 @@ from dparray._kernel.decorators import kernel
 from dparray._kernel.launch import call_kernel
 from dparray.kernel_api import NdRange, Range
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
-from tests.benchmarks._timer import Candidate, summary
+from tests.benchmarks._timer import Candidate
 
 #: Limit of a launch on the host with three array arguments, without waiting for the result.
 LIMIT = 20e-6
-#: Limit of a kernel's first launch in a process if the kernel is in the disk cache.
-FIRST_LIMIT = 40e-3
 _ELEMENTS = 64
 #: Number of launches in flight behind a kernel of some tens of milliseconds when one is timed.
 AHEAD = 100
 _TURNS = 20_000_000
-_PROCESSES = 5
 
 
 @kernel
@@ -97,23 +92,6 @@ def rows(settings: Settings) -> Iterator[Row]:
             "dpnp_out": Candidate(with_wait(dpnp_add)),
         }
         yield row(settings, f"submit and wait, {case}", _ELEMENTS, candidates)
-
-    times = _first_launches(device.filter_string)
-    for case, position in (("", 0), (", the next kernel", 1)):
-        timing = summary([found[position] for found in times])
-        case = f"first launch of a process{case}"
-        yield Row(case, _ELEMENTS, {"dparray": timing}, limit=FIRST_LIMIT)
-
-
-def _first_launches(filter_string: str) -> list[list[float]]:
-    """Time the first launches of several new processes."""
-    command = [sys.executable, "-m", "tests.benchmarks._first_launch", filter_string]
-    outputs = [
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        for _ in range(_PROCESSES + 1)
-    ]
-    # The first process may have filled the disk cache.
-    return [[float(seconds) for seconds in text.split()] for text in outputs[1:]]
 
 
 BENCHMARK = Benchmark("launch", "launching a kernel with three array arguments", rows)

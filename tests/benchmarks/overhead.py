@@ -1,9 +1,8 @@
-"""The cost of a call on few elements: above the launch of its kernel, and compared with NumPy.
+"""The cost of a call on few elements above the launch of its kernel.
 
-For the first rows laziness and the host backend are off, so that every call launches a kernel, and
-nothing waits for it. The launch alone uses the same kernel with the same arguments. Each function
-is called often enough before that its kernel is compiled. The other rows time eager calls that the
-calling thread computes.
+Laziness and the host backend are off, so that every call launches a kernel, and nothing waits for
+it. The launch alone uses the same kernel with the same arguments. Each function is called often
+enough before that its kernel is compiled. ``dparray bench`` times calls that the host computes.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from dparray import _hooks, config
 from dparray._evaluate.limits import COMPILE_TOTAL_ELEMENTS, MIN_CALL_ELEMENTS
 from dparray._runtime.launch import launch
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
-from tests.benchmarks._small_calls import ABOVE as ABOVE_NUMPY
-from tests.benchmarks._small_calls import SMALL_CALLS, small_call
 from tests.benchmarks._timer import Candidate
 
 #: Limit of a call's cost above the launch.
@@ -44,13 +41,10 @@ CALLS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Yield each function with its launch and dpnp's function; common operations with NumPy's."""
+    """Yield each function with its launch and dpnp's function."""
     with config.override(lazy=False, host_tier=False):
         for case, call in CALLS.items():
             yield _row(settings, case, call)
-    for case in SMALL_CALLS:
-        measured = small_call(settings, case)
-        yield replace(measured, limit=measured.timings["numpy"].median + ABOVE_NUMPY)
 
 
 def _operands(make: Callable[[int, str], Any], size: int) -> tuple[Any, Any, Any, Any]:

@@ -21,11 +21,10 @@ import numpy as np
 import dparray as dp
 from dparray import _hooks
 from dparray._driver import driver_of
-from dparray._graph.ops import OPS
+from dparray._graph.ops import OPS, Op
 from dparray.exceptions import ArgumentError
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
 from tests.benchmarks._timer import Candidate
-from tests.benchmarks.operators import operands as operands_of
 
 #: Number of elements of the arrays, and number of rows of matrices that are decomposed.
 _MAX_ELEMENTS = 1_000_000
@@ -199,6 +198,15 @@ class _Neighbor:
 
 
 # -- measuring ----------------------------------------------------------------------------------
+
+
+def operands_of(op: Op, size: int) -> list[np.ndarray]:
+    """Return host arrays in an operation's domain: float32, or int32 for integer operations."""
+    random = np.random.default_rng(1)
+    if not any(set(loop.partition("->")[0]) == {"f"} for loop in op.ufunc.types):
+        return [random.integers(0, 30, size, dtype=np.int32) for _ in range(op.arity)]
+    shift = np.float32(op.name == "acosh")
+    return [random.uniform(0.1, 0.9, size).astype(np.float32) + shift for _ in range(op.arity)]
 
 
 def _host_arrays(size: int) -> dict[str, Any]:

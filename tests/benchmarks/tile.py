@@ -7,8 +7,6 @@ contiguous layout. No extra installs it, because its wheels are larger than all 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from math import isqrt
 from typing import Any
@@ -18,15 +16,13 @@ import numpy as np
 import dparray as dp
 from dparray import tilelang
 from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
-from tests.benchmarks._timer import Candidate, summary
+from tests.benchmarks._timer import Candidate
 from tests.benchmarks.algorithms import elementwise
 
 MATMUL = "function (A[N, K], B[K, M]) -> (C) { C[i, j: N, M] = +(A[i, k] * B[k, j]); }"
 ROWS = "function (A[N, M]) -> (S) { S[i: N] = %s(A[i, j]); }"
 #: Windows that no array operation has, so that they get separate kernels.
 SHIFT = "function (A[N]) -> (S) { S[i: N] = +(A[i - k]), k < 3; }"
-_FIRST_LIMIT = 20e-3
-_PROCESSES = 3
 _WINDOW = (3, 3, 8, 16)
 
 
@@ -142,7 +138,7 @@ def _copy(item: dp.Item, out: Any, x: Any) -> None:
 
 
 def _calls(settings: Settings) -> Iterator[Row]:
-    """Yield a call of a known program, a launch of a kernel, and a process's first call."""
+    """Yield a call of a known program and a launch of a kernel."""
     x = dp.ones(64, dtype="float32", device=settings.device)
     function = tilelang.function(SHIFT)
     with dp.config.override(host_tier=False):
@@ -161,14 +157,6 @@ def _calls(settings: Settings) -> Iterator[Row]:
         yield row(settings, "a call, 64 elements, by a kernel", 64, candidates)
     small = Candidate(lambda: function(x))
     yield row(settings, "a call, 64 elements, by the host", 64, {"tile": small})
-    command = [sys.executable, "-m", "tests.benchmarks._first_tile"]
-    command.append(settings.device.filter_string)
-    outputs = [
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        for _ in range(_PROCESSES + 1)
-    ]
-    times = summary([float(text) for text in outputs[1:]])  # the first process may have compiled it
-    yield Row("first call of a process", 64, {"tile": times}, limit=_FIRST_LIMIT)
 
 
 BENCHMARK = Benchmark(
