@@ -6,8 +6,7 @@
 Needs NumPy, llvmlite, Numba, cuda-core and cuda-bindings; uses pytest, CuPy, PyTorch, JAX, Triton
 and numba-cuda where they are installed. Each part runs in a process of its own, under its own time
 limit, so that a fault or a hang costs that part alone. The file of results is written after each
-part, and a table is printed at the end. ``--kernels`` names a folder or an archive of PTX with
-values.
+part, and a table is printed at the end.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class Part(NamedTuple):
 _PARTS = (
     Part("versions", "hardware_checks", "versions", 40),
     Part("memory", "hardware_checks", "memory", 30),
-    Part("kernels", "hardware_kernels", "kernels", 70),
     Part("tiny", "hardware_checks", "test_tiny", 40),
     Part("tests-kernel", "hardware_checks", "test_kernels", 90),
     Part("tests-functions", "hardware_checks", "test_functions", 90),
@@ -58,7 +56,6 @@ def run_part(part: Part, options: argparse.Namespace, seconds: float) -> dict[st
         command += ["--out", str(results), "--seconds", str(seconds)]
         command += ["--tiny"] if options.tiny else []
         command += ["--standin"] if options.standin else []
-        command += ["--kernels", str(options.kernels)] if options.kernels else []
         command += ["--libraries", *options.libraries]
         start = time.perf_counter()
         found: dict[str, Any] = {}
@@ -147,7 +144,6 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="file of the results")
     parser.add_argument("--standin", action="store_true", help="use the stand-in for the driver")
     parser.add_argument("--tiny", action="store_true", help="small sizes and few tests")
-    parser.add_argument("--kernels", type=Path, help="folder or archive of PTX and values")
     parser.add_argument("--only", nargs="*", default=[], help="names of parts")
     parser.add_argument("--libraries", nargs="*", default=[], help="those to time; all by default")
     parser.add_argument("--verbose", action="store_true", help="keep the logs of all parts")

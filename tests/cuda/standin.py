@@ -174,7 +174,7 @@ class _Loaded:
     """A module in the driver."""
 
     def __init__(self, text: str, registers: int) -> None:
-        self.module = Module(text)
+        self.text, self.module = text, Module(text)
         self.registers = registers  # of a thread at most
         self.threads = {
             name: prod(map(int, sizes.split(",")))
@@ -207,6 +207,7 @@ class StandIn:
 
     Attributes:
         messages: the causes of faults and of rejected modules, newest last.
+        modules: those that were loaded.
         registers: of each thread, in modules that are loaded from now on.
     """
 
@@ -220,7 +221,7 @@ class StandIn:
         library.standin_configure.argtypes = [ctypes.c_uint64, ctypes.c_long]
         self.messages: list[str] = []
         self.registers = 32
-        self._modules: list[_Loaded] = []
+        self.modules: list[_Loaded] = []
         self._kernels: list[tuple[_Loaded, Function]] = []
         self._memories: dict[int, _DeviceMemory] = {}
         api = ctypes.pythonapi
@@ -276,17 +277,17 @@ class StandIn:
         if image.startswith(b"\x7fELF") or not re.match(rb"\s*(//[^\n]*\s*)*\.version", image):
             return -ERRORS["NO_BINARY_FOR_GPU"]
         try:
-            self._modules.append(_Loaded(image.decode(), registers))
+            self.modules.append(_Loaded(image.decode(), registers))
         except Exception as error:
             self._note(f"a module is rejected: {error}")
             words = f"stand-in: {error}".encode()[: max(0, size - 1)] + b"\0"
             if size:
                 ctypes.memmove(log, words, len(words))
             return -ERRORS["INVALID_PTX"]
-        return len(self._modules) - 1
+        return len(self.modules) - 1
 
     def _find(self, number: int, name: bytes, found: Any) -> int:
-        loaded = self._modules[number]
+        loaded = self.modules[number]
         function = loaded.module.functions.get(name.decode())
         if function is None or function.name not in loaded.entries:
             return 0
@@ -304,7 +305,7 @@ class StandIn:
         return 1
 
     def _find_global(self, number: int, name: bytes, device: int, address: Any, size: Any) -> int:
-        loaded = self._modules[number]
+        loaded = self.modules[number]
         found = [each for each in loaded.module.variables if each.name == name.decode()]
         if not found or found[0].space != "global":
             return 0
