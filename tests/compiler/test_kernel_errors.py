@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import linecache
 import math
 import os
-import random
+import random  # noqa: F401 - a kernel below names it
 import traceback
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,175 +31,154 @@ def other_kernel(item: dp.Item, x: Any) -> None:
     x[0] = 1
 
 
-def returns_value(item: Any, x: Any) -> Any:
-    i = item.get_id(0)
-    return x[i]  # here
+class Settings:
+    width = 3
 
 
-def sums_with_numpy(item: Any, x: Any) -> None:
-    x[0] = np.sum(x)  # here
+A_LIST = [1.0, 2.0]
+AN_ARRAY = dp.ones(2)
+TOO_LARGE = 10**25
+
+#: Bodies of kernels of ``x``, the beginning of the text that the message marks, and the message.
+#: The line is the first one, or the one that ends with "# here".
+CASES: list[tuple[str, str, str]] = [
+    ("x[0] = x[0] * 10**33", "x[0]", r"10\*\*33 does not fit into 64 bits: write a floating-point"),
+    ("x[0] = x[0] * (1 << 130)", "x[0]", "1<<130 does not fit into 64 bits"),
+    ("x[0] = x[0] * TOO_LARGE", "x[0]", "does not fit into 64 bits"),
+    (
+        "row = x[0:2]\nrow += 1  # here",
+        "row ",
+        r"an operand of iadd is float64\[1-D, C\], .*",
+    ),
+    ("x[0] = math.sin(x[0:2])", "x[0]", r"an operand of sin is float64\[1-D, C\]"),
+    ("x[0] = x[1:3]", "x[0]", r"what is assigned is float64\[1-D, C\]"),
+    ("x[0] = item.get_id(0) in x", "x[0]", r"an operand of `in` is float64\[1-D, C\]"),
+    ("dp.AtomicRef(x).fetch_add(1)", "dp.A", r"dp.AtomicRef\(x, index=i\)"),
+    ("a, *_rest = (1, 2, 3)\nx[0] = a", "a, *", "a starred name takes a list, .*: name each value"),
+    (
+        "y = (1, 2) if x[0] > 3 else (3, 4, 5)\nx[0] = y[0]",
+        "y = ",
+        r"a value would be Tuple\(.+\) on one path and Tuple\(",
+    ),
+    ("y = dp.LocalArray(4, dp.float64)\ny[0] = x[0]", "dp.LocalArray", "use an NdRange"),
+    (
+        "i = item.get_id(0)\nreturn x[i]  # here",
+        "return x[i]",
+        "a kernel returns nothing: write the result into an array",
+    ),
+    ("x[0] = np.sum(x)", "np.sum(x)", "np.sum works on whole arrays"),
+    ("y = [1, 2, 3]\nx[0] = y[0]", "[1, 2, 3]", "a list is not available in .*dp.PrivateArray"),
+    ("y = {1: 2}\nx[0] = y[1]", "{1: 2}", "a dict is not available"),
+    ("y = 'abc'\nx[0] = len(y)", "'abc'", "a string is not available"),
+    ("print(f'{x[0]:.3f}')", "f'{x[", "takes no format; write dp.printf"),
+    ("x[0] = f'{x[0]}' == '1.0'", "f'{x[0]}'", "a string is not available"),
+    ("x[x[0] > 0] = 1", "x[x[", "this one is a Boolean: convert it with int(...)"),
+    ("x[0] = plain(x[0])", "plain(x[0])", "plain is a Python function: decorate it with @dp.dev"),
+    ("other_kernel(item, x)", "othe", "only the host launches kernels"),
+    ("x[0] = dp.sum(x)", "dp.sum(x)", "dp.sum is a host function"),
+    (
+        "try:\n    x[0] = 1\nexcept ValueError:\n    x[0] = 2",
+        "t",
+        "an exception handler is not available",
+    ),
+    ("x[0] = missing_name", "missing_name", "the name 'missing_name' is not defined"),
+    (
+        "for k in range(3):\n    if k > 0 and last == k:  # here\n        x[0] += 1\n    last = k",
+        "if k",
+        "'last' may be read before it is assigned: give it",
+    ),
+    ("x[0] = item.get_color()", "x[0]", "no attribute 'get_color'"),
+    ("dp.group_barrier(item.get_group())", "dp.g", "launch over an NdRange"),
+    ("x[0, 0] = 1", "x[0,", r"too many indices for float64\[1-D, C\]: it takes 1, and 2 are given"),
+    ("x[0] = math.comb(3, 2)", "x[0]", "math.comb is not available in a kernel"),
+    ("x[0] = x.sum()", "x.sum()", "x.sum works on whole arrays"),
+    ("y = x + 1\nx[0] = y[0]", "x + 1", r"x \+ 1 works on whole arrays"),
+    (
+        "x[0] = (\n    x[1]\n    + np.linalg.norm(x)  # here\n    + 1\n)",
+        "np.linalg.norm(x)",
+        "np.linalg.norm works on whole arrays",
+    ),
+    (
+        "def inner(value):\n    return [value]  # here\nx[0] = inner(x[1])[0]",
+        "[value]",
+        "a list is not available",
+    ),
+    (
+        "if item.get_id(0) > 0:\n\tx[0] = np.sum(x)  # here",
+        "np.sum(x)",
+        "np.sum works on whole ar",
+    ),
+    (
+        "@dp.device_func\ndef inner(value):  # here\n    return value\nx[0] = inner(x[0])",
+        "d",
+        "inner is decorated inside a function: define it outside",
+    ),
+    ("x[0] = np.random.random()", "np.random.random()", "pass an array of random numbers"),
+    ("x[0] = random.random()", "random.random", "pass an array of random numbers"),
+    ("if (y := x[0]) > 1:\n    x[0] = y", "y := x[0]", "an assignment inside an expression is not"),
+    (
+        "m = x[0]\nwhile (m := m - 1) > 0:  # here\n    x[0] = m",
+        "m := m - 1",
+        "begin the loop by while True:, assign, and break",
+    ),
+    ("y = x[0]\nx[1] = y\ndel y  # here", "del y", "del is not available"),
+    ("print(x[0], x[1], sep=', ')", "prin", "print takes no sep= in device code"),
+    (
+        "p = dp.PrivateArray(len(x), np.float32)\nx[0] = p[0]",
+        "p = ",
+        "a PrivateArray takes a constant shape",
+    ),
+    ("x[0] = (1, 2.0, 3)[item.get_id(0)]", "x[0]", "a tuple of several types takes constant indi"),
+    ("x[item] = 1", "x[it", r"an index is an integer: item\.get_id\(0\)"),
+    ("x[x[0]] = 1", "x[x[", "an index is an integer, and this one is float64"),
+    ("x[0] = x[True]", "x[0]", "this one is a Boolean"),
+    ("dp.group_barrier(item)", "dp.g", r"takes item\.get_group\(\) of an NdItem"),
+    ("x[0] = A_LIST[0]", "A_LIST", "A_LIST is a list of the host: a few constants can be a tuple"),
+    ("x[0] = AN_ARRAY[0]", "AN_ARRAY", "AN_ARRAY is an array from outside.*pass it as an argument"),
+    ("x[0] = Settings.width", "x[0]", "the value of 'Settings' cannot be used in a kernel"),
+    ("if x:\n    x[0] = 1", "if x", r"ask for one of them, as in if x\[i\]"),
+    ("x[0] = math.missing(x[1])", "x[0]", "module 'math' has no attribute 'missing'"),
+    ("print(x)", "print", "print takes numbers and strings"),
+    ("x.shape = (2, 2)", "x.shape", r"'.shape' of float64\[1-D, C\] cannot be assigned to"),
+    ("a, b = (1, 2, x[0])\nx[0] = a + b", "a, b", "2 names are assigned from 3 values"),
+    ("x[0] = max(x)", "max(x)", r"max\(x\) works on whole arrays"),
+    ("x[0] = x[1].astype(np.int32)", "x[0]", r"by the name of the type, as in np.float32\(value\)"),
+    ("f = math.sin if x[0] > 0 else math.cos\nx[0] = f(x[0])", "f = ", "choose one of the results"),
+    (
+        "def down(n):  # here\n    return 0 if n < 1 else down(n - 1)\nx[0] = down(3)",
+        "def ",
+        "recursion is not available in device code",
+    ),
+]
 
 
-def makes_list(item: Any, x: Any) -> None:
-    parts = [1, 2, 3]  # here
-    x[0] = parts[0]
-
-
-def makes_dict(item: Any, x: Any) -> None:
-    table = {1: 2}  # here
-    x[0] = table[1]
-
-
-def formats(item: Any, x: Any) -> None:
-    print(f"{x[0]:.3f}")  # here
-
-
-def makes_string(item: Any, x: Any) -> None:
-    word = "abc"  # here
-    x[0] = len(word)
-
-
-def compares_formatted(item: Any, x: Any) -> None:
-    x[0] = f"{x[0]}" == "1.0"  # here
-
-
-def indexes_by_truth(item: Any, x: Any) -> None:
-    x[x[0] > 0] = 1  # here
-
-
-def calls_plain(item: Any, x: Any) -> None:
-    i = item.get_id(0)
-    x[i] = plain(x[i])  # here
-
-
-def calls_kernel(item: Any, x: Any) -> None:
-    other_kernel(item, x)  # here
-
-
-def calls_host_function(item: Any, x: Any) -> None:
-    x[0] = dp.sum(x)  # here
-
-
-def catches(item: Any, x: Any) -> None:
-    try:  # here
-        x[0] = 1
-    except ValueError:
-        x[0] = 2
+@pytest.mark.parametrize(("body", "marked", "remedy"), CASES, ids=[each[0] for each in CASES])
+def test_the_message_shows_line_caret_and_fix(
+    body: str, marked: str, remedy: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "kernels.py"
+    lines = [f"    {line}" for line in body.splitlines()]
+    file.write_text("\n".join(["def wrong(item, x):", *lines]))
+    scope = dict(globals())
+    exec(compile(file.read_text(), str(file), "exec"), scope)
+    x = dp.zeros(4)
+    with pytest.raises(dp.KernelCompileError, match=remedy) as caught:
+        dp.call_kernel(dp.kernel(scope["wrong"]), dp.Range(4), x)
+    (wrong,) = [line for line in lines if "# here" in line] or lines[:1]
+    shown = str(caught.value).splitlines()
+    assert shown[0] == "kernel wrong does not compile for (x: float64[1-D, C])"
+    assert len(shown) <= 6
+    assert int(shown[1].rpartition(":")[2]) == lines.index(wrong) + 2
+    assert shown[2].strip() == wrong.strip()
+    start = shown[3].index("^")
+    assert shown[2][start:].startswith(marked)
+    assert shown[3][start:].startswith("^" * len(marked))
+    assert len(caught.value.details) > 0
+    assert x.tolist() == [0.0] * 4
 
 
 def undefined(item: Any, x: Any) -> None:
-    x[0] = missing_name  # noqa: F821 # here
-
-
-def unknown_attribute(item: Any, x: Any) -> None:
-    x[0] = item.get_color()  # here
-
-
-def group_of_item(item: Any, x: Any) -> None:
-    dp.group_barrier(item.get_group())  # here
-
-
-def too_many_indices(item: Any, x: Any) -> None:
-    x[0, 0] = 1  # here
-
-
-def math_without_device(item: Any, x: Any) -> None:
-    x[0] = math.comb(3, 2)  # here
-
-
-def array_method(item: Any, x: Any) -> None:
-    x[0] = x.sum()  # here
-
-
-def array_arithmetic(item: Any, x: Any) -> None:
-    y = x + 1  # here
-    x[0] = y[0]
-
-
-def in_several_lines(item: Any, x: Any) -> None:
-    x[0] = (
-        x[1]
-        + np.linalg.norm(x)  # here
-        + 1
-    )
-
-
-def in_a_nested_function(item: Any, x: Any) -> None:
-    def inner(value: Any) -> Any:
-        return [value]  # here
-
-    x[0] = inner(x[1])[0]
-
-
-def indented_by_tabs(item: Any, x: Any) -> None:
-    if item.get_id(0) > 0:  # fmt: skip
-        x[0] = np.sum(x)  # here
-
-
-def decorates(item: Any, x: Any) -> None:
-    @dp.device_func
-    def inner(value: Any) -> Any:  # here
-        return value
-
-    x[0] = inner(x[0])
-
-
-def random_number(item: Any, x: Any) -> None:
-    x[0] = np.random.random()  # here
-
-
-def walrus(item: Any, x: Any) -> None:
-    if (y := x[0]) > 1:  # here
-        x[0] = y
-
-
-def walrus_in_a_loop(item: Any, x: Any) -> None:
-    m = x[0]
-    while (m := m - 1) > 0:  # here
-        x[0] = m
-
-
-def deletes(item: Any, x: Any) -> None:
-    y = x[0]
-    x[1] = y
-    del y  # here
-
-
-def prints_with_separator(item: Any, x: Any) -> None:
-    print(x[0], x[1], sep=", ")  # here
-
-
-def sizes_by_an_argument(item: Any, x: Any) -> None:
-    p = dp.PrivateArray(len(x), np.float32)  # here
-    x[0] = p[0]
-
-
-def mixed_tuple(item: Any, x: Any) -> None:
-    x[0] = (1, 2.0, 3)[item.get_id(0)]  # here
-
-
-def indexed_by_item(item: Any, x: Any) -> None:
-    x[item] = 1  # here
-
-
-def indexed_by_float(item: Any, x: Any) -> None:
-    x[x[0]] = 1  # here
-
-
-def barrier_of_an_item(item: Any, x: Any) -> None:
-    dp.group_barrier(item)  # here
-
-
-def captured_list(item: Any, x: Any) -> None:
-    x[0] = A_LIST[0]  # here
-
-
-def captured_array(item: Any, x: Any) -> None:
-    x[0] = AN_ARRAY[0]  # here
-
-
-def captured_object(item: Any, x: Any) -> None:
-    x[0] = Settings.width  # here
+    x[0] = missing_name  # noqa: F821
 
 
 @dp.device_func
@@ -216,210 +194,6 @@ def halved(x: Any) -> Any:
 def chosen_function(item: Any, x: Any) -> None:
     function = tenfold if x[0] > 1 else halved
     x[0] = function(x[0])
-
-
-class Settings:
-    width = 3
-
-
-A_LIST = [1.0, 2.0]
-AN_ARRAY = dp.ones(2)
-
-
-def asks_for_truth_of_array(item: dp.Item, x: Any) -> None:
-    if x:  # here
-        x[0] = 1
-
-
-def attribute_of_module(item: dp.Item, x: Any) -> None:
-    x[0] = math.missing(x[1])  # type: ignore[attr-defined] # here
-
-
-def random_of_python(item: dp.Item, x: Any) -> None:
-    x[0] = random.random()  # here
-
-
-def prints_array(item: dp.Item, x: Any) -> None:
-    print(x)  # here
-
-
-def assigns_shape(item: dp.Item, x: Any) -> None:
-    x.shape = (2, 2)  # here
-
-
-def unpacks_too_many(item: dp.Item, x: Any) -> None:
-    a, b = (1, 2, x[0])  # type: ignore[misc] # here
-    x[0] = a + b
-
-
-def largest_of_array(item: dp.Item, x: Any) -> None:
-    x[0] = max(x)  # here
-
-
-def converts_a_number(item: dp.Item, x: Any) -> None:
-    x[0] = x[1].astype(np.int32)  # here
-
-
-def chooses_builtins(item: dp.Item, x: Any) -> None:
-    f = math.sin if x[0] > 0 else math.cos  # here
-    x[0] = f(x[0])
-
-
-def true_index(item: dp.Item, x: Any) -> None:
-    x[0] = x[True]  # here
-
-
-def reads_what_a_later_step_assigns(item: dp.Item, x: Any) -> None:
-    for step in range(3):
-        if step > 0 and last == step:  # noqa: F821 # here
-            x[0] += 1
-        last = step  # noqa: F841
-
-
-def calls_itself_inside(item: dp.Item, x: Any) -> None:
-    def down(n: Any) -> Any:  # here
-        return 0 if n < 1 else down(n - 1)
-
-    x[0] = down(3)
-
-
-def large_power(item: dp.Item, x: Any) -> None:
-    x[0] = x[0] * 10**33  # here
-
-
-def large_shift(item: dp.Item, x: Any) -> None:
-    x[0] = x[0] * (1 << 130)  # here
-
-
-def large_constant(item: dp.Item, x: Any) -> None:
-    x[0] = x[0] * TOO_LARGE  # here
-
-
-def updates_a_row(item: dp.Item, x: Any) -> None:
-    row = x[0:2]
-    row += 1  # here
-
-
-def sine_of_a_row(item: dp.Item, x: Any) -> None:
-    row = x[0:2]
-    x[0] = math.sin(row)  # here
-
-
-def stores_a_row(item: dp.Item, x: Any) -> None:
-    x[0] = x[1:3]  # here
-
-
-def looks_in_array(item: dp.Item, x: Any) -> None:
-    x[0] = item.get_id(0) in x  # here
-
-
-def updates_no_element(item: dp.Item, x: Any) -> None:
-    dp.AtomicRef(x).fetch_add(1)  # here
-
-
-def takes_the_rest(item: dp.Item, x: Any) -> None:
-    a, *_rest = (1, 2, 3)  # here
-    x[0] = a
-
-
-def chooses_tuples(item: dp.Item, x: Any) -> None:
-    y = (1, 2) if x[0] > 3 else (3, 4, 5)  # here
-    x[0] = y[0]
-
-
-def local_memory_of_a_range(item: dp.Item, x: Any) -> None:
-    values = dp.LocalArray(4, dp.float64)  # here
-    values[0] = x[0]
-
-
-TOO_LARGE = 10**25
-CASES: list[tuple[Callable[..., Any], str, str]] = [
-    (large_power, "^^^^", r"10\*\*33 does not fit into 64 bits: write a floating-point number"),
-    (large_shift, "^^^^", "1<<130 does not fit into 64 bits"),
-    (large_constant, "^^^^", "does not fit into 64 bits"),
-    (updates_a_row, "^^^^", r"an operand of iadd is float64\[1-D, C\], .* an index for each dim"),
-    (sine_of_a_row, "^^^^", r"an operand of sin is float64\[1-D, C\]"),
-    (stores_a_row, "^^^^", r"what is assigned is float64\[1-D, C\]"),
-    (looks_in_array, "^^^^", r"an operand of `in` is float64\[1-D, C\]"),
-    (updates_no_element, "^^^^", r"dp.AtomicRef\(x, index=i\)"),
-    (takes_the_rest, "^^^^", "a starred name takes a list, .*: name each value"),
-    (chooses_tuples, "^^^^", r"a value would be Tuple\(.+\) on one path and Tuple\("),
-    (local_memory_of_a_range, "^^^^^^^^^^^^^", "use an NdRange"),
-    (returns_value, "^^^^^^^^^^^", "a kernel returns nothing: write the result into an array"),
-    (sums_with_numpy, "^^^^^^^^^", "np.sum works on whole arrays"),
-    (makes_list, "^^^^^^^^^", "a list is not available in device code.*dp.PrivateArray"),
-    (makes_dict, "^^^^^^", "a dict is not available"),
-    (makes_string, "^^^^^", "a string is not available"),
-    (formats, "^^^^^", r"takes no format; write dp.printf"),
-    (compares_formatted, "^^^^^^^^^", "a string is not available"),
-    (indexes_by_truth, "^^^^", "this one is a Boolean: convert it with int(...)"),
-    (calls_plain, "^^^^^^^^^^^", "plain is a Python function: decorate it with @dp.device_func"),
-    (calls_kernel, "^^^^", "only the host launches kernels"),
-    (calls_host_function, "^^^^^^^^^", "dp.sum is a host function"),
-    (catches, "^", "an exception handler is not available"),
-    (undefined, "^^^^^^^^^^^^", "the name 'missing_name' is not defined"),
-    (reads_what_a_later_step_assigns, "^^^^", "'last' may be read before it is assigned: give it"),
-    (unknown_attribute, "^^^^", "no attribute 'get_color'"),
-    (group_of_item, "^^^^", "launch over an NdRange"),
-    (
-        too_many_indices,
-        "^^^^",
-        r"too many indices for float64\[1-D, C\]: it takes 1, and 2 are given",
-    ),
-    (math_without_device, "^^^^", "math.comb is not available in a kernel"),
-    (array_method, "^^^^^^^", "x.sum works on whole arrays"),
-    (array_arithmetic, "^^^^^", r"x \+ 1 works on whole arrays"),
-    (in_several_lines, "^^^^^^^^^^^^^^^^^", "np.linalg.norm works on whole arrays"),
-    (in_a_nested_function, "^^^^^^^", "a list is not available"),
-    (indented_by_tabs, "^^^^^^^^^", "np.sum works on whole arrays"),
-    (decorates, "^", "inner is decorated inside a function: define it outside"),
-    (random_number, "^^^^^^^^^^^^^^^^^^", "pass an array of random numbers"),
-    (walrus, "^^^^^^^^^", "an assignment inside an expression is not available"),
-    (walrus_in_a_loop, "^^^^^^^^^^", "begin the loop by while True:, assign, and break"),
-    (deletes, "^^^^^", "del is not available"),
-    (prints_with_separator, "^^^^", "print takes no sep= in device code"),
-    (sizes_by_an_argument, "^^^^", "a PrivateArray takes a constant shape"),
-    (mixed_tuple, "^^^^", "a tuple of several types takes constant indices only"),
-    (indexed_by_item, "^^^^", r"an index is an integer: item\.get_id\(0\)"),
-    (indexed_by_float, "^^^^", "an index is an integer, and this one is float64"),
-    (barrier_of_an_item, "^^^^", r"takes item\.get_group\(\) of an NdItem"),
-    (captured_list, "^^^^^^", "A_LIST is a list of the host: a few constants can be a tuple"),
-    (captured_array, "^^^^^^^^", "AN_ARRAY is an array from outside.*pass it as an argument"),
-    (asks_for_truth_of_array, "^^^^", r"ask for one of them, as in if x\[i\]"),
-    (attribute_of_module, "^^^^", "module 'math' has no attribute 'missing'"),
-    (random_of_python, "^^^^^^^^^^^^^", "pass an array of random numbers"),
-    (prints_array, "^^^^^", "print takes numbers and strings"),
-    (assigns_shape, "^^^^^^^", r"'.shape' of float64\[1-D, C\] cannot be assigned to"),
-    (unpacks_too_many, "^^^^", "2 names are assigned from 3 values"),
-    (largest_of_array, "^^^^^^", r"max\(x\) works on whole arrays"),
-    (converts_a_number, "^^^^", r"by the name of the type, as in np.float32\(value\)"),
-    (chooses_builtins, "^^^^", "choose one of the results"),
-    (true_index, "^^^^", "this one is a Boolean"),
-    (calls_itself_inside, "^^^^", "recursion is not available in device code"),
-    (captured_object, "^^^^", "the value of 'Settings' cannot be used in a kernel"),
-]
-
-
-@pytest.mark.parametrize(
-    ("function", "caret", "remedy"), CASES, ids=lambda x: getattr(x, "__name__", "")
-)
-def test_the_message_shows_line_caret_and_fix(
-    function: Callable[..., Any], caret: str, remedy: str
-) -> None:
-    x = dp.zeros(4)
-    with pytest.raises(dp.KernelCompileError, match=remedy) as caught:
-        dp.call_kernel(dp.kernel(function), dp.Range(4), x)
-    lines = str(caught.value).splitlines()
-    assert lines[0] == f"kernel {function.__name__} does not compile for (x: float64[1-D, C])"
-    assert len(lines) <= 6
-    number = int(lines[1].rpartition(":")[2])
-    assert linecache.getline(__file__, number).rstrip().endswith("# here")
-    assert lines[2].strip() == linecache.getline(__file__, number).strip()
-    assert lines[3].strip().startswith(caret)
-    shown = lines[2][lines[3].index("^") :]
-    assert not shown.startswith(" ")
-    assert len(caught.value.details) > 0
-    assert x.tolist() == [0.0] * 4
 
 
 def test_a_function_that_is_chosen_while_a_kernel_runs_is_refused() -> None:

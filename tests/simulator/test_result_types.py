@@ -28,7 +28,7 @@ BINARY = (
     *(f"math.{name}(a, b)" for name in ("atan2", "copysign", "fmod", "hypot", "nextafter", "pow")),
     "np.float32(1.1) * math.copysign(a, b)",
 )
-BITS = ("a << b", "a >> b", "a & b", "a | b", "a ^ b", "math.ldexp(a, b)")
+BITS = ("a << b", "a >> b", "a & b", "a | b", "a ^ b", "math.ldexp(a, b)", "~max(a, b)")
 UNARY = (
     *("-a", "+a", "abs(a)", "-abs(a)", "round(a)", "round(a, 1)", "int(a)", "float(a)", "bool(a)"),
     *("a + 1", "1 - a", "a * 2.0", "a * np.float32(2)", "a // 2", "a ** 2", "a ** -1", "2 ** a"),

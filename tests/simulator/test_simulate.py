@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import math
 import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dparray import kernel_api, simulate
 from dparray.exceptions import KernelArgumentError, KernelRangeError, SimulationError
@@ -27,7 +24,6 @@ from dparray.kernel_api import (
     atomic_fence,
     group_barrier,
 )
-from tests.support import examples
 
 TILE = 4
 
@@ -63,33 +59,6 @@ def test_vector_add_equals_numpy(size, dtype):
     np.testing.assert_array_equal(out, a + b)
 
 
-def tree_sum(nd_item, x, partial, slm):
-    i, local = nd_item.get_global_id(0), nd_item.get_local_id(0)
-    group = nd_item.get_group()
-    slm[local] = x[i] if i < x.size else 0
-    step = group.get_local_range(0) // 2
-    while step > 0:
-        kernel_api.group_barrier(group)
-        if local < step:
-            slm[local] += slm[local + step]
-        step //= 2
-    if local == 0:
-        partial[group.get_group_id(0)] = slm[0]
-
-
-@settings(max_examples=examples(20), deadline=None)
-@given(size=st.integers(1, 60), exponent=st.integers(0, 4))
-def test_a_tree_reduction_in_local_memory_equals_numpy(size, exponent):
-    local = 2**exponent
-    groups = -(-size // local)
-    x = np.arange(size, dtype=np.int64) ** 2
-    partial = np.zeros(groups, np.int64)
-    simulate(
-        tree_sum, NdRange((groups * local,), (local,)), x, partial, LocalAccessor(local, np.int64)
-    )
-    assert partial.sum() == x.sum()
-
-
 def tiled_matmul(nd_item, a, b, c, tile_a, tile_b):
     row, column = nd_item.get_global_id(0), nd_item.get_global_id(1)
     i, j = nd_item.get_local_id(0), nd_item.get_local_id(1)
@@ -122,41 +91,6 @@ def test_a_tiled_matmul_of_sizes_that_do_not_divide_equals_numpy(shape):
     np.testing.assert_allclose(c, a @ b)
 
 
-def histogram(item, x, counts):
-    AtomicRef(counts, x[item.get_id(0)], memory_scope=MemoryScope.DEVICE).fetch_add(1)
-
-
-def test_an_atomic_histogram_equals_numpy():
-    x = np.random.default_rng(1).integers(0, 9, 200)
-    counts = np.zeros(9, np.int32)
-    simulate(histogram, x.size, x, counts)
-    np.testing.assert_array_equal(counts, np.bincount(x, minlength=9))
-
-
-def scan(nd_item, x, out, ping, pong):
-    i, local = nd_item.get_global_id(0), nd_item.get_local_id(0)
-    group = nd_item.get_group()
-    ping[local] = x[i]
-    step = 1
-    while step < nd_item.get_local_range(0):
-        group_barrier(group)
-        pong[local] = ping[local]
-        if local >= step:
-            pong[local] += ping[local - step]
-        group_barrier(group)
-        ping[local] = pong[local]
-        step *= 2
-    out[i] = ping[local]
-
-
-def test_a_scan_with_several_barriers_in_a_loop_equals_numpy():
-    x = np.random.default_rng(2).integers(-5, 5, 48)
-    out = np.zeros_like(x)
-    buffers = [LocalAccessor(16, np.int64) for _ in "ab"]
-    simulate(scan, NdRange((48,), (16,)), x, out, *buffers)
-    np.testing.assert_array_equal(out, x.reshape(3, 16).cumsum(axis=1).ravel())
-
-
 def ids(nd_item, out):
     i, j, k = nd_item.get_global_id(0), nd_item.get_global_id(1), nd_item.get_global_id(2)
     group = nd_item.get_group()
@@ -174,17 +108,6 @@ def test_the_ids_of_a_three_dimensional_range():
     np.testing.assert_array_equal(out[:2, 0, :3, 1].ravel(), np.arange(6))
     assert out[3, 1, 5].tolist()[2:4] == [7, 48]
     assert out[..., 4].sum() == 8
-
-
-def outer(item, x, y, out):
-    out[item.get_id(0), item.get_id(1)] = x[item.get_id(0)] * y[item.get_id(1)]
-
-
-def test_a_two_dimensional_range_and_a_strided_output():
-    x, y = np.arange(3.0), np.arange(4.0)
-    out = np.zeros((4, 6))[:, ::-2].T
-    simulate(outer, (3, 4), x, y, out)
-    np.testing.assert_array_equal(out, np.outer(x, y))
 
 
 class Dispatcher:
@@ -222,31 +145,6 @@ def test_device_functions_are_called_and_may_hold_barriers():
     assert out.tolist() == [54, 16, 2, 0] * 2
 
 
-def group_algorithms(nd_item, x, out):
-    i, group = nd_item.get_global_id(0), nd_item.get_group()
-    out[i, 0] = kernel_api.group_reduce(group, x[i])
-    out[i, 1] = kernel_api.group_reduce(group, x[i], "max")
-    out[i, 2] = kernel_api.group_inclusive_scan(group, x[i], "min")
-    out[i, 3] = kernel_api.group_inclusive_scan(group, x[i], "add")
-    out[i, 4] = kernel_api.group_broadcast(group, x[i], 2)
-
-
-@pytest.mark.parametrize("dtype", ["i1", "i8", "f4"])
-def test_group_algorithms(dtype):
-    x = np.random.default_rng(0).integers(0, 100, 12).astype(dtype)
-    out = np.zeros((12, 5), dtype)
-    simulate(group_algorithms, NdRange(12, 4), x, out)
-    rows = x.reshape(3, 4)
-    expected = [
-        np.repeat(rows.sum(axis=1, dtype=dtype), 4),  # integers wrap around
-        np.repeat(rows.max(axis=1), 4),
-        np.minimum.accumulate(rows, axis=1).ravel(),
-        rows.cumsum(axis=1, dtype=dtype).ravel(),
-        np.repeat(rows[:, 2], 4),
-    ]
-    np.testing.assert_array_equal(out, np.stack(expected, axis=1))
-
-
 def test_group_algorithms_that_not_all_items_reach_or_agree_on():
     def diverging(nd_item, out):
         if nd_item.get_local_id(0) != 1:
@@ -261,41 +159,6 @@ def test_group_algorithms_that_not_all_items_reach_or_agree_on():
 
 
 # numbers ----------------------------------------------------------------------------------
-
-
-def numbers(item, x, i, u, out):
-    out[0] = x[0] * 1.1  # a literal is float64
-    out[1] = i[0] * i[0]  # narrow integers are widened to 64 bits
-    out[2] = u[0] + u[0]
-    out[3] = math.sqrt(x[0]) * math.sqrt(x[0])  # float32, like its argument
-    out[4] = x[0] ** 2
-    out[5] = math.log(x[0] - x[0])
-    out[6] = np.int32(i[0] * i[0])
-    out[7] = 7 // np.int64(0)
-    out[8] = x[0] / i[0] + i[0] / x[0] - (x[0] == i[0]) - (i[0] == 2) - (i[0] < u[0])
-    out[9] = u[0] // 2**2 + (x.size == 2)
-
-
-def test_arithmetic_is_that_of_compiled_kernels():
-    x = np.array([1.1], np.float32)
-    i, u = np.array([2**30], np.int32), np.array([200], np.uint8)
-    out = np.zeros(10)
-    simulate(numbers, 1, x, i, u, out)
-    root = np.sqrt(x[0])
-    ratio = x[0] / i[0] + i[0] / x[0]
-    expected = [
-        np.float64(x[0]) * 1.1,
-        2.0**60,
-        400,
-        root * root,
-        x[0] * x[0],
-        -np.inf,
-        0,
-        0,
-        ratio,
-        50,
-    ]
-    np.testing.assert_array_equal(out, expected)
 
 
 def low_bits(item, x, y, z):
@@ -350,21 +213,6 @@ def test_atomic_operations(operation, before, operand, after, dtype):
         return
     simulate(kernel, 1, x, old)
     assert (x[0], old[0]) == (after, before)
-
-
-def exchanges(item, x, expected, out):
-    reference = AtomicRef(x, (0, 1), address_space=AddressSpace.GLOBAL)
-    out[0] = reference.compare_exchange(expected, 7, 0)
-    out[1] = reference.compare_exchange(expected, 9, 1)
-    reference.store(reference.load() + 1)
-
-
-def test_compare_exchange_load_and_store():
-    x, expected, out = np.array([[3, 4]]), np.array([4, 4]), np.zeros(2)
-    simulate(exchanges, 1, x, expected, out)
-    assert x.tolist() == [[3, 8]]
-    assert expected.tolist() == [4, 7]
-    assert out.tolist() == [1, 0]
 
 
 # errors -----------------------------------------------------------------------------------
@@ -696,20 +544,6 @@ def test_the_chosen_item_runs_in_the_calling_thread_with_its_group_only():
     assert out.tolist() == [0, 0, 2, 0, 0, 0]
     with pytest.raises(KernelRangeError, match="not in the global range"):
         simulate(add, 6, out, out, out, item=6)
-
-
-def test_a_kernel_without_barriers_runs_in_the_calling_thread():
-    threads = []
-
-    def kernel(nd_item, out):
-        out[nd_item.get_global_id(0)] = note()
-
-    def note():
-        threads.append(threading.current_thread())
-        return 0
-
-    simulate(kernel, NdRange(8, 4), np.zeros(8))
-    assert threads == [threading.current_thread()] * 8
 
 
 def test_lines_of_the_kernel_can_be_traced_as_a_debugger_does():

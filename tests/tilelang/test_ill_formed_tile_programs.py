@@ -271,6 +271,12 @@ BY_TEXT = [
     ("O[i: 0-1] = +(V[i]);", SHAPE, 7),
     ("O[i: N] = +(V[i]), i < 0 - 1;", SHAPE, 26),
     ("O = assert_x(0);", SHAPE, 5),
+    ("P = 0; O = V;", NAME, 1),
+    ("O = V; }", SYNTAX, 8),
+    ("O = broadcast(2, 3);", SHAPE, 5),
+    ("O = match(2, 3);", SHAPE, 5),
+    ("O[i: 9223372036854775808] = +(A[i, j]);", SHAPE, 6),
+    ("Z = 0; O[i: 3] = +(A[i / Z, j]);", INDEX, 25),
 ]
 
 AT_THE_CALL = [

@@ -236,33 +236,6 @@ def test_maxima_of_tile_programs_propagate_nan_with_an_attribute() -> None:
             assert kept(x).asnumpy()[1] == ignored(x).asnumpy()[1] == 3
 
 
-@pytest.mark.parametrize("channels", ["last", "first"])
-def test_pooling(channels: str) -> None:
-    x = np.random.default_rng(1).random((2, 7, 8, 3)).astype(np.float32)
-    window, steps, borders = (3, 2), (2, 2), ((1, 1), (0, 1))
-    parts = [part for _, part in windows(x, window, steps, (1, 1), borders, np.nan)]
-    largest, mean = np.nanmax(parts, axis=0), np.nanmean(parts, axis=0)
-    if channels == "first":
-        x, largest, mean = (np.moveaxis(each, -1, 1) for each in (x, largest, mean))
-    given: dict[str, Any] = {"strides": steps, "padding": borders, "channels": channels}
-    ours = dp.asarray(x)
-    assert (tilelang.max_pool(ours, window, **given).asnumpy() == largest).all()
-    np.testing.assert_allclose(tilelang.avg_pool(ours, window, **given).asnumpy(), mean, rtol=1e-5)
-
-
-def test_a_large_convolution_and_pooling_by_kernels() -> None:
-    random = np.random.default_rng(2)
-    x = random.integers(-3, 4, (1, 61, 70, 8)).astype(np.float32)
-    w = random.integers(-3, 4, (3, 3, 8, 16)).astype(np.float32)
-    expected = sum(
-        part @ w[place] for place, part in windows(x, (3, 3), (1, 1), (1, 1), ((0, 0),) * 2, 0)
-    )
-    found = tilelang.conv(dp.asarray(x), dp.asarray(w))
-    assert (found.asnumpy() == expected).all()
-    parts = [part for _, part in windows(x, (2, 2), (2, 2), (1, 1), ((0, 0),) * 2, 0)]
-    assert (tilelang.max_pool(dp.asarray(x), 2).asnumpy() == np.max(parts, axis=0)).all()
-
-
 def test_mismatched_arguments_raise() -> None:
     x, w = dp.ones((1, 5, 5, 2)), dp.ones((3, 3, 2, 4))
     with pytest.raises(dp.ShapeError, match="2 channels"):

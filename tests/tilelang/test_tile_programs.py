@@ -379,41 +379,6 @@ def test_functions_of_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("O = log(2.0);", dp.TileTypeError),
-        ("O = 2 & 1;", dp.TileTypeError),
-        ("O = A & 1;", dp.TileTypeError),
-        ("O = mod(A, 2);", dp.TileTypeError),
-        ("O = exp(A, A);", dp.TileTypeError),
-        ("O = as_int(A, 24);", dp.TileTypeError),
-        ("O = as_int(A, A);", dp.TileTypeError),
-        ("O = index(A, 2);", dp.TileShapeError),
-        ("O = reshape(A, 7);", dp.TileShapeError),
-        ("O = element(tuple(A, A), 2);", dp.TileTypeError),
-        ("O = tuple(A, A);", dp.TileTypeError),
-        ("O = A[0];", dp.TileSyntaxError),
-        ("O[i: 0 - 1] = +(A[i, j]);", dp.TileShapeError),
-        ("P = 0; O[i: 3] = +(A[i / P, j]);", dp.TileIndexError),
-        ("O[i: 2] = +(A[i, j]) default A;", dp.TileShapeError),
-        ("O[i: 2] = +(A[i, 0.5]);", dp.TileTypeError),
-        ("O[i: 2] = +(A[i, j] + A[i, j] ? A[i, j]);", dp.TileSyntaxError),
-        ("O = 1 / 0;", dp.TileTypeError),
-        ("O = A; }", dp.TileSyntaxError),
-        ("O = broadcast(2, 3);", dp.TileShapeError),
-        ("O = match(2, 3);", dp.TileShapeError),
-        ("O = A % 2;", dp.TileSyntaxError),
-        ("O[i: 9223372036854775808] = +(A[i, j]);", dp.TileShapeError),
-    ],
-)
-def test_further_programs_that_are_refused(text: str, kind: type[Exception]) -> None:
-    x = dp.ones((2, 3), dtype="float32")
-    with pytest.raises(dp.TileError) as caught:
-        tilelang.function(f"function (A) -> (O) {{ {text} }}")(x)
-    assert type(caught.value) is kind
-
-
-@pytest.mark.parametrize(
     ("body", "kind", "what"),
     [
         ("O = tuple(A, A);", dp.TileTypeError, "the output O is a tuple"),

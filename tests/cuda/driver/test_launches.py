@@ -68,42 +68,6 @@ def write_far(item: Any, x: Any, at: Any) -> None:
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [1, 31, 256, 1000])
-def test_a_range_of_any_size(gpu: dp.Device, size: int) -> None:
-    x = dp.ones(size + 10, dtype="float64", device=gpu)
-    dp.call_kernel(add_position, Range(size), x, 0.5)
-    expected = np.ones(size + 10)
-    expected[:size] += 0.5 * np.arange(size)
-    np.testing.assert_array_equal(x.asnumpy(), expected)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 50), (50, 3), (9, 33)])
-def test_a_range_of_two_dimensions(gpu: dp.Device, shape: tuple[int, int]) -> None:
-    x = dp.zeros(shape, dtype="int64", device=gpu)
-    dp.call_kernel(note_ids, Range(*shape), x)
-    i, j = np.indices(shape)
-    np.testing.assert_array_equal(x.asnumpy(), 1000 * i + j + sum(shape))
-
-
-def test_a_range_of_three_dimensions(gpu: dp.Device) -> None:
-    x = dp.zeros((3, 5, 35), dtype="int32", device=gpu)
-    dp.call_kernel(note_cubes, Range(3, 5, 35), x)
-    i, j, k = np.indices((3, 5, 35))
-    np.testing.assert_array_equal(x.asnumpy(), 10_000 * i + 100 * j + k)
-
-
-@pytest.mark.parametrize("local", [32, 96])
-def test_groups_with_local_memory_and_atomics(gpu: dp.Device, local: int) -> None:
-    values = np.arange(3 * local, dtype=np.float32)
-    x, out = dp.asarray(values, device=gpu), dp.zeros(3 * local, dtype="float32", device=gpu)
-    total = dp.zeros(1, dtype="float32", device=gpu)
-    scratch = LocalAccessor(local, "float32"), LocalAccessor(local, "int32")
-    dp.call_kernel(reversed_groups, NdRange((3 * local,), (local,)), x, out, total, *scratch)
-    expected = values.reshape(3, local)[:, ::-1].ravel()
-    np.testing.assert_array_equal(out.asnumpy(), 2 * expected)
-    assert float(total[0]) == values.sum()
-
-
 def test_much_local_memory_is_allowed_once(gpu: dp.Device) -> None:
     local = 32
     x = dp.ones(local, dtype="float32", device=gpu)
@@ -164,21 +128,6 @@ def test_too_many_groups_are_a_range_error(gpu: dp.Device) -> None:
         dp.call_kernel(note_groups, NdRange((65_536, 1), (1, 1)), x)
     with pytest.raises(dp.KernelRangeError, match="allows 1024 in a group"):
         dp.call_kernel(note_groups, NdRange((2048, 1), (2048, 1)), x)
-
-
-def test_expressions_and_reductions(gpu: dp.Device) -> None:
-    values = np.random.default_rng(2).random((70, 90))
-    x = dp.asarray(values, device=gpu)
-    y = dp.asarray(values[0], device=gpu)
-    np.testing.assert_allclose((dp.sqrt(x) * 2 - y).asnumpy(), np.sqrt(values) * 2 - values[0])
-    np.testing.assert_allclose(x.sum(axis=0).asnumpy(), values.sum(axis=0))
-    np.testing.assert_allclose(x.mean(axis=1).asnumpy(), values.mean(axis=1))
-    assert float(x.max()) == values.max()
-    assert int(dp.argmin(x)) == values.argmin()
-    x[::3, 1::2] = 7
-    values[::3, 1::2] = 7
-    np.testing.assert_array_equal(x[:, ::-1].asnumpy(), values[:, ::-1])
-    np.testing.assert_array_equal(x.T.asnumpy(), values.T)
 
 
 def test_known_launches_come_from_c(gpu: dp.Device, monkeypatch: pytest.MonkeyPatch) -> None:
