@@ -52,7 +52,7 @@ BUDGETS = {
     "array": 7_000,
     "kernels": 4_725,
     "functions": 22_512,
-    "compiled": 7_601,
+    "compiled": 7_621,
     "satellites": 19_999,
     "tools": 10_034,
 }
