@@ -634,15 +634,18 @@ PyMODINIT_FUNC PyInit__fastpath(void)
     PyObject *base = PyType_FromSpec(&base_spec);
     PyObject *parts = PyLong_FromVoidPtr((void *)(size_t)share_parts);
     PyObject *units = PyLong_FromVoidPtr((void *)(size_t)share_units);
+    PyObject *stack = PyLong_FromVoidPtr((void *)(size_t)has_stack);
     if (pthread_atfork(NULL, NULL, forget_threads))
         PyErr_NoMemory();
     if (module && (!base || PyErr_Occurred() || PyModule_AddObjectRef(module, "share_parts", parts) < 0 ||
                    PyModule_AddObjectRef(module, "share_units", units) < 0 ||
+                   PyModule_AddObjectRef(module, "has_stack", stack) < 0 ||
                    PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0 ||
                    PyModule_AddObjectRef(module, "Base", base) < 0))
         Py_CLEAR(module);
     Py_XDECREF(base);
     Py_XDECREF(parts);
     Py_XDECREF(units);
+    Py_XDECREF(stack);
     return module;
 }

@@ -53,6 +53,27 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+/* Whether the calling thread has stack left for a call of a recursive function (`_jit/recursion.py`).
+ * A quarter is kept for functions that do not ask. */
+static int has_stack(void)
+{
+#ifdef __linux__
+    static __thread char *end;
+    char here;
+    pthread_attr_t attributes;
+    if (!end && !pthread_getattr_np(pthread_self(), &attributes)) {
+        void *lowest;
+        size_t size;
+        if (!pthread_attr_getstack(&attributes, &lowest, &size))
+            end = (char *)lowest + size / 4;
+        pthread_attr_destroy(&attributes);
+    }
+    return &here > end;
+#else
+    return 1;
+#endif
+}
+
 static void pause_briefly(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

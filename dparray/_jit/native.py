@@ -30,7 +30,7 @@ from dparray import config
 from dparray._compiler import cache, shared_loops
 from dparray._compiler.key import Describer, Reference, UnkeyedError, may_change, toolchain
 from dparray._driver import traits_of
-from dparray._jit import native_functions
+from dparray._jit import native_functions, recursion
 from dparray._jit import parts as parallel_parts
 from dparray._jit.casts import NUMPY, Casts, types_in_name
 from dparray._jit.checks import checked_source, meaning_of
@@ -552,6 +552,10 @@ def _build(
                 names[name] = accepted
             described.append((name, description))
             use_cache = use_cache and description is not None
+    if recursive:
+        names |= recursion.functions()
+        for tree in trees:
+            recursion.guard(tree)
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
     file = f"<dparray region {digest}>"
     source.generated.add(file)

@@ -17,7 +17,7 @@ import pytest
 
 import dparray as dp
 from dparray.exceptions import KernelCompileError
-from tests.support import runs_loops_on_host
+from tests.support import compiled_module, runs_loops_on_host
 
 needs_native = pytest.mark.skipif(not runs_loops_on_host(), reason="needs native code")
 
@@ -194,6 +194,43 @@ def calls_runaway(x: Any) -> None:
 def test_recursion_without_an_end_is_an_error() -> None:
     with pytest.raises(KernelCompileError, match="return a value that needs no call"):
         dp.jit(cache=False)(calls_runaway)(dp.ones(3))
+
+
+def depth(n: int) -> Any:
+    return 0 if n == 0 else 1 + depth(n - 1)
+
+
+def counts_depth(x: Any, n: int) -> Any:
+    for i in range(x.size):
+        x[i] = depth(n)
+    return x
+
+
+def counts_depth_in_parts(x: Any, n: int) -> Any:
+    for i in dp.prange(x.size):
+        x[i] = depth(n)
+    return x
+
+
+def is_even_sum(x: Any, n: int) -> Any:
+    count = 0
+    for i in range(x.size):
+        count += is_even(n + 2 * i)
+    return count
+
+
+@needs_native
+@pytest.mark.skipif(compiled_module is None, reason="the fast path is not built")
+@pytest.mark.parametrize("function", [counts_depth, counts_depth_in_parts, is_even_sum])
+def test_recursion_that_is_too_deep_raises_as_in_python(function: Callable[..., Any]) -> None:
+    compiled = dp.jit(cache=False)(function)
+    x = dp.zeros(3, dtype="int64")
+    expected = function(np.zeros(3, np.int64), 40)
+    np.testing.assert_array_equal(np.asarray(dp.asnumpy(compiled(x, 40))), expected)
+    for n in (-1, 10**12):
+        with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
+            compiled(x, n)
+    np.testing.assert_array_equal(np.asarray(dp.asnumpy(compiled(x, 40))), expected)
 
 
 def raises_at_three(x: Any, i: int) -> Any:

@@ -49,10 +49,10 @@ BUDGETS = {
     "codegen": 3_615,
     "compiler": 23_172,
     "evaluate": 4_994,
-    "array": 7_000,
+    "array": 7_024,
     "kernels": 4_725,
     "functions": 22_512,
-    "compiled": 7_621,
+    "compiled": 7_657,
     "satellites": 19_999,
     "tools": 10_034,
 }
