@@ -276,7 +276,7 @@ BY_TEXT = [
     ("O = broadcast(2, 3);", SHAPE, 5),
     ("O = match(2, 3);", SHAPE, 5),
     ("O[i: 9223372036854775808] = +(A[i, j]);", SHAPE, 6),
-    ("Z = 0; O[i: 3] = +(A[i / Z, j]);", INDEX, 25),
+    ("Z = 0; O[i: 3] = +(A[i / Z, j]);", INDEX, 24),
 ]
 
 AT_THE_CALL = [
