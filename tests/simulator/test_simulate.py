@@ -9,6 +9,8 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dparray import kernel_api, simulate
 from dparray.exceptions import KernelArgumentError, KernelRangeError, SimulationError
@@ -24,6 +26,7 @@ from dparray.kernel_api import (
     atomic_fence,
     group_barrier,
 )
+from tests.support import examples
 
 TILE = 4
 
@@ -57,6 +60,33 @@ def test_vector_add_equals_numpy(size, dtype):
     out = np.zeros_like(a)
     simulate(add, Range(size), a, b, out)
     np.testing.assert_array_equal(out, a + b)
+
+
+def tree_sum(nd_item, x, partial, slm):
+    i, local = nd_item.get_global_id(0), nd_item.get_local_id(0)
+    group = nd_item.get_group()
+    slm[local] = x[i] if i < x.size else 0
+    step = group.get_local_range(0) // 2
+    while step > 0:
+        kernel_api.group_barrier(group)
+        if local < step:
+            slm[local] += slm[local + step]
+        step //= 2
+    if local == 0:
+        partial[group.get_group_id(0)] = slm[0]
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(size=st.integers(1, 60), exponent=st.integers(0, 4))
+def test_a_tree_reduction_in_local_memory_equals_numpy(size, exponent):
+    local = 2**exponent
+    groups = -(-size // local)
+    x = np.arange(size, dtype=np.int64) ** 2
+    partial = np.zeros(groups, np.int64)
+    simulate(
+        tree_sum, NdRange((groups * local,), (local,)), x, partial, LocalAccessor(local, np.int64)
+    )
+    assert partial.sum() == x.sum()
 
 
 def tiled_matmul(nd_item, a, b, c, tile_a, tile_b):
@@ -213,6 +243,21 @@ def test_atomic_operations(operation, before, operand, after, dtype):
         return
     simulate(kernel, 1, x, old)
     assert (x[0], old[0]) == (after, before)
+
+
+def exchanges(item, x, expected, out):
+    reference = AtomicRef(x, (0, 1), address_space=AddressSpace.GLOBAL)
+    out[0] = reference.compare_exchange(expected, 7, 0)
+    out[1] = reference.compare_exchange(expected, 9, 1)
+    reference.store(reference.load() + 1)
+
+
+def test_compare_exchange_load_and_store():
+    x, expected, out = np.array([[3, 4]]), np.array([4, 4]), np.zeros(2)
+    simulate(exchanges, 1, x, expected, out)
+    assert x.tolist() == [[3, 8]]
+    assert expected.tolist() == [4, 7]
+    assert out.tolist() == [1, 0]
 
 
 # errors -----------------------------------------------------------------------------------
@@ -544,6 +589,20 @@ def test_the_chosen_item_runs_in_the_calling_thread_with_its_group_only():
     assert out.tolist() == [0, 0, 2, 0, 0, 0]
     with pytest.raises(KernelRangeError, match="not in the global range"):
         simulate(add, 6, out, out, out, item=6)
+
+
+def test_a_kernel_without_barriers_runs_in_the_calling_thread():
+    threads = []
+
+    def kernel(nd_item, out):
+        out[nd_item.get_global_id(0)] = note()
+
+    def note():
+        threads.append(threading.current_thread())
+        return 0
+
+    simulate(kernel, NdRange(8, 4), np.zeros(8))
+    assert threads == [threading.current_thread()] * 8
 
 
 def test_lines_of_the_kernel_can_be_traced_as_a_debugger_does():

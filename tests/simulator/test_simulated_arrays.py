@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,112 @@ def on_both(function, index_range, *args):
     dp.simulate(function, index_range, *host)
     pairs = zip(device, host, strict=True)
     return [(dp.asnumpy(a), b) for a, b in pairs if isinstance(b, np.ndarray)]
+
+
+def integer_arithmetic(item, a, b, n, out):
+    i = item.get_id(0)
+    x, y = a[i], b[i]
+    out[0, i] = x + y
+    out[1, i] = x - y
+    out[2, i] = x * y
+    out[3, i] = x // y
+    out[4, i] = x % y
+    out[5, i] = x & y
+    out[6, i] = x | (y ^ 5)
+    out[7, i] = x << 3
+    out[8, i] = x >> 2
+    out[9, i] = ~x
+    out[10, i] = -x
+    out[11, i] = x + n
+    out[12, i] = x * 7 - i
+    out[13, i] = (x < y) + 0
+    out[14, i] = np.int32(x * y)
+    out[15, i] = np.uint8(x + y)
+    out[16, i] = min(x, y)
+    out[17, i] = max(x, n)
+    out[18, i] = int(x / (y + 1000))
+    out[19, i] = abs(x)
+
+
+@pytest.mark.parametrize("second", ["i1", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("first", ["i1", "u1", "i4", "u4", "i8", "u8"])
+def test_integers(first, second):
+    generator = np.random.default_rng(0)
+    a, b = (
+        generator.integers(
+            max(np.iinfo(dtype).min, -(2**40)), min(np.iinfo(dtype).max, 2**40), 50, dtype=dtype
+        )
+        for dtype in (first, second)
+    )
+    b[b == 0] = 3
+    out = np.zeros((20, 50), np.int64)
+    *_, (device, simulated) = on_both(integer_arithmetic, dp.Range(50), a, b, 11, out)
+    np.testing.assert_array_equal(simulated, device)
+
+
+def real_arithmetic(item, a, b, k, out):
+    i = item.get_id(0)
+    x, y = a[i], b[i]
+    out[0, i] = x + y
+    out[1, i] = x * y - 1
+    out[2, i] = x / y
+    out[3, i] = x // y
+    out[4, i] = x % y
+    out[5, i] = x * 2.5
+    out[6, i] = x * 3
+    out[7, i] = x**2
+    out[8, i] = math.sqrt(abs(x))
+    out[9, i] = math.floor(x) - math.ceil(x * 3)
+    out[10, i] = x * k
+    out[11, i] = np.float32(x) / np.float32(3)
+    out[12, i] = min(x, y)
+    out[13, i] = -x if x < y else x
+    out[14, i] = i / 7
+    out[15, i] = x / (y - y)
+    out[16, i] = float(x) + int(y)
+
+
+@pytest.mark.parametrize("second", ["f4", "f8", "i4", "u1", "i8"])
+@pytest.mark.parametrize("first", ["f4", "f8"])
+def test_reals(first, second):
+    generator = np.random.default_rng(1)
+    a, b = (((generator.random(50) + 0.1) * 50).astype(dtype) + 1 for dtype in (first, second))
+    out = np.zeros((17, 50))
+    *_, (device, simulated) = on_both(
+        real_arithmetic, dp.Range(50), a.astype(first), b.astype(second), np.float32(0.1), out
+    )
+    np.testing.assert_allclose(simulated, device, rtol=1e-15 if first == "f8" else 1e-7)
+
+
+def functions(item, x, out):
+    i = item.get_id(0)
+    out[0, i] = math.exp(x[i])
+    out[1, i] = math.log(x[i])
+    out[2, i] = math.sin(x[i]) + math.cos(x[i])
+    out[3, i] = math.pow(x[i], x[i])
+    out[4, i] = math.atan2(x[i], x[0])
+    out[5, i] = math.erf(x[i])
+    out[6, i] = math.tanh(x[i])
+    out[7, i] = math.lgamma(x[i])
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("f4", 2e-6), ("f8", 1e-14)])
+def test_math(dtype, rtol):
+    x = np.linspace(0.1, 4, 30).astype(dtype)
+    (_, (device, simulated)) = on_both(functions, dp.Range(30), x, np.zeros((8, 30), dtype))
+    np.testing.assert_allclose(simulated, device, rtol=rtol, atol=rtol)
+
+
+def complexes(item, z, factor, out):
+    i = item.get_id(0)
+    out[i] = z[i] * factor + z[i].conjugate() - z[i].real
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_numbers(dtype):
+    z = (np.arange(5) + 1j * np.arange(5)[::-1]).astype(dtype)
+    (_, (device, simulated)) = on_both(complexes, dp.Range(5), z, 2 - 1j, np.zeros(5, "c16"))
+    np.testing.assert_allclose(simulated, device, rtol=1e-7)
 
 
 def indices(item, x, out):
@@ -99,6 +206,32 @@ def test_overlapping_views_of_one_device_array_share_memory():
     with pytest.raises(dp.SimulationError, match=r"source\[1\], which work-item \(0,\) wrote"):
         dp.simulate(shift, 7, x[:-1], x[1:])
     assert x.tolist() == list(range(8))
+
+
+def test_uint64_with_signed_integers():
+    """The signed type wins in arithmetic; quotients, comparisons, min and max are exact."""
+
+    @dp.kernel
+    def compute(item, x, y, integers, reals):
+        i = item.get_id(0)
+        integers[i, 0] = x[i] // y[i]
+        integers[i, 1] = x[i] % y[i]
+        integers[i, 2] = y[i] // x[i]
+        integers[i, 3] = x[i] ** 2
+        integers[i, 4] = x[i] < y[i]
+        integers[i, 5] = x[i] == y[i]
+        reals[i, 0] = max(x[i], y[i])
+        reals[i, 1] = x[i] ** 2
+        reals[i, 2] = min(x[i], 7)
+
+    x = np.array([2**64 - 1, 2**63 - 1, 2**62 + 1, 3], np.uint64)
+    y = np.array([3, 2**63 - 2, 2**62, -2], np.int64)
+    results = np.zeros((4, 6), np.int64), np.zeros((4, 3))
+    on_device = [dp.asarray(array) for array in results]
+    compute[4](dp.asarray(x), dp.asarray(y), *on_device)
+    dp.simulate(compute, 4, x, y, *results)
+    for device, simulated in zip(on_device, results, strict=True):
+        np.testing.assert_array_equal(device.asnumpy(), simulated)
 
 
 SCALES = (0.1, 0.7, 3.5)

@@ -41,6 +41,22 @@ def test_the_same(kernel: Any) -> None:
 
 
 @dp.kernel
+def neighbors(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = math.nextafter(x[i], y[i])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_next_number_is_that_of_the_dtype(dtype: str) -> None:
+    x = np.array([1, 1, 0, -0.0, np.inf, 3, np.nan], dtype)
+    y = np.array([2, 0, -1, 0.0, 0, 3, 1], dtype)
+    for run in (dp.call_kernel, dp.simulate):
+        out = dp.zeros(len(x), dtype=dtype)
+        run(neighbors, dp.Range(len(x)), dp.asarray(x), dp.asarray(y), out)
+        np.testing.assert_array_equal(out.asnumpy(), np.nextafter(x, y))
+
+
+@dp.kernel
 def single_operands(item: dp.Item, x: Any, out: Any) -> None:
     i = item.get_id(0)
     out[4 * i] = -x[i]
