@@ -280,6 +280,9 @@ def _seen(x: ndarray) -> np.ndarray | None:
 def _by_library(function: Function, call: _Call) -> Any:
     name, arrays, placement, out, details = call
     library = library_of(placement.queue)
+    layouts = [materialize(x) for x in arrays]
+    if host_maps.holds:
+        host_maps.before_read(*layouts)
     if out is not None:
         writes.flush_dependents(out.block)
         arrays = [*arrays, out]

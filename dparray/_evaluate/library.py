@@ -22,7 +22,7 @@ from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
-from dparray._runtime import host_maps, queues
+from dparray._runtime import queues
 from dparray.device import describe_queue
 from dparray.exceptions import AxisError, DparrayError, DTypeError, MemoryError, ShapeError
 from dparray.memory import blocks
@@ -230,6 +230,8 @@ def library_call(
 ) -> Any:
     """Call a function of a library, and convert its errors.
 
+    The caller has waited for maps and copies that write the arrays.
+
     Args:
         library: the library.
         queue: the queue of the arrays.
@@ -239,8 +241,6 @@ def library_call(
         usm_type: the kind of memory that the library allocates, where it has kinds.
         details: the reason and the memory of the result, for listeners.
     """
-    if host_maps.holds:
-        host_maps.before_read(*[library.layout(each) for each in arrays if library.is_array(each)])
     _hooks.recent.append((name, "library", queue, get_ident()))
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     try:

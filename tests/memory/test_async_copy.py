@@ -292,6 +292,20 @@ def test_a_policy_sends_results_and_waits_for_operands(
     assert not host_maps.holds
 
 
+def test_a_library_call_beside_a_map_leaves_memory_that_work_reads(here: Queue) -> None:
+    host = np.arange(1200.0).reshape(40, 30)
+    x, mapped = dp.asarray(host, device=here), dp.ones(3, device=here)
+    taken = x + 1
+    dp.eval(taken)
+    with mapped.map("r"):
+        doubled = taken * 2
+        dp.eval(doubled)  # Nothing has waited for the launch yet.
+        del taken  # Its memory is used again.
+        product = x @ x.T
+    np.testing.assert_array_equal(doubled.asnumpy(), (host + 1) * 2)
+    np.testing.assert_allclose(product.asnumpy(), host @ host.T)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_expressions_under_policies_with_copies_on_their_way(
     here: Queue, there: Queue, seed: int

@@ -22,7 +22,8 @@ def test_a_report_lists_each_step(queue: Any) -> None:
     dp.eval(x, y)
     report = dp.explain(mine, x, y)
     text = str(report)
-    kernel = next(row for row in report.rows if row.operations == "multiply, add, sum")
+    kernel = next((row for row in report.rows if row.operations == "multiply, add, sum"), None)
+    assert kernel is not None, text
     assert kernel.tier == "kernel"
     assert kernel.queue == str(dp.Device(queue))
     assert kernel.decided_by == "the queue of argument 'x'"
@@ -31,7 +32,8 @@ def test_a_report_lists_each_step(queue: Any) -> None:
     assert kernel.compiled in ("compiled now", "loaded from disk", "known")
     assert kernel.nbytes >= x.nbytes + y.nbytes
     assert report.bytes_to_host >= 8
-    assert "sort" in text
+    # NumPy sorts faster where the processor has AVX-512, otherwise kernels do.
+    assert "sort (host" in text or "digit_count (kernel" in text
     assert "argument 'x'" in text
     assert "float" not in report.function
     assert report.function == "mine"

@@ -52,6 +52,7 @@ class _NumPy(threading.local):
     def layout(self, array: Any) -> Layout:
         queue, usm_type = self._place
         copy = blocks.allocate(queue, usm_type, array.shape, array.dtype)
+        queues.wait_to_write(copy.block)  # Work on the memory's previous array may not be done.
         self.array(copy)[...] = array
         return copy
 
