@@ -1,4 +1,4 @@
-"""Fail a default run in which a worker of pytest-xdist takes more than 2 GB of memory.
+"""Fail a run in which a worker of pytest-xdist takes more memory than ``--worker-memory`` says.
 
 A worker reports the largest resident size that it has had, which other programs do not change. Much
 of it stays until the worker ends: libraries and collected tests take 0.8 GB, and LLVM keeps 1 to 3
@@ -13,29 +13,25 @@ from typing import Any
 
 import pytest
 
-#: In gigabytes.
-LIMIT = 2.0
 _peaks = pytest.StashKey[dict[str, float]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--worker-memory``."""
-    text = f"fail if a worker takes more memory than GB (default without --all: {LIMIT})"
+    text = "fail if a worker takes more memory than GB = 2**30 bytes; without effect with --all"
     parser.addoption("--worker-memory", metavar="GB", type=float, help=text)
 
 
 def own_peak() -> float:
     """Return the largest resident size of this process so far, in gigabytes."""
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 
 
 def limit_of(config: pytest.Config) -> float:
     """Return the limit of a run in gigabytes, infinity without one."""
     chosen: float | None = config.getoption("--worker-memory")
-    if chosen is not None:
-        return chosen
-    return float("inf") if config.getoption("--all") else LIMIT
+    return float("inf") if chosen is None or config.getoption("--all", False) else chosen
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -22,8 +22,8 @@ def test_a_report_lists_each_step(queue: Any) -> None:
     dp.eval(x, y)
     report = dp.explain(mine, x, y)
     text = str(report)
-    kernel = next((row for row in report.rows if row.operations == "multiply, add, sum"), None)
-    assert kernel is not None, text
+    # One kernel, or two where those of the parts are known already.
+    kernel = next(row for row in report.rows if row.operations.endswith("add, sum"))
     assert kernel.tier == "kernel"
     assert kernel.queue == str(dp.Device(queue))
     assert kernel.decided_by == "the queue of argument 'x'"
