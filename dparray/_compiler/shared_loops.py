@@ -1,4 +1,4 @@
-"""Share the parts of a parallel loop in native code out to threads."""
+"""Share the parts of a parallel loop in native code out to threads, and check their stacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REORDERED = {ast.Add: "__plus__", ast.Sub: "__minus__", ast.Mult: "__times__"}
 LARGEST, SMALLEST = "__largest__", "__smallest__"
 #: The errors of parts that Numba could not compile, the innermost first.
 refusals: list[Exception] = []
-_SYMBOL = "dparray_share_parts"
+_SYMBOL, _STACK_SYMBOL = "dparray_share_parts", "dparray_has_stack"
 
 
 def _plus(x: Any, y: Any) -> Any:
@@ -27,6 +27,18 @@ def _minus(x: Any, y: Any) -> Any:
 
 def _times(x: Any, y: Any) -> Any:
     return x * y
+
+
+@functools.cache
+def stack_check(address: int) -> Any:
+    """Return a function for native code: 0 if the calling thread has little stack left.
+
+    Args:
+        address: of the C function that it calls.
+    """
+    types = importlib.import_module("numba").types
+    importlib.import_module("llvmlite.binding").add_symbol(_STACK_SYMBOL, address)
+    return types.ExternalFunction(_STACK_SYMBOL, types.int32())
 
 
 @functools.cache

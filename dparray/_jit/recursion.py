@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import ast
-import functools
-import importlib
 from typing import Any
 
 from dparray._array import fastpath
+from dparray._compiler.shared_loops import stack_check
 from dparray._jit.source import at_line
 
-_HAS_STACK, _SYMBOL = "__has_stack__", "dparray_has_stack"
+_HAS_STACK = "__has_stack__"
 
 
-@functools.cache
 def functions() -> dict[str, Any]:
     """Return the function that recursive code calls first, by name."""
     if fastpath.module is None:  # Only a C function knows where the stack ends.
         return {}
-    types = importlib.import_module("numba").types
-    binding = importlib.import_module("llvmlite.binding")
-    binding.add_symbol(_SYMBOL, fastpath.module.has_stack)
-    return {_HAS_STACK: types.ExternalFunction(_SYMBOL, types.int32())}
+    return {_HAS_STACK: stack_check(fastpath.module.has_stack)}
 
 
 def guard(definition: ast.FunctionDef) -> None:

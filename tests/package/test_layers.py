@@ -38,24 +38,28 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("tools", "_simulator _explain _notebook _profile testing __init__ cli __main__"),
 )
 
-# The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
-# 10 % in a whole program; in a full row, something must be removed first.
+# The maximum number of lines (.py, .c, .pyi) of each row: 3 % above the sizes of 2026-11-28. A new
+# mechanism needs a second user and 10 % in a whole program; in a full row, something is removed
+# first. A commit that raises a number says what was removed in exchange.
 BUDGETS = {
-    "ground": 864,
-    "driver": 7_424,
-    "runtime": 4_132,
-    "memory": 4_063,
-    "graph": 2_027,
-    "codegen": 3_615,
-    "compiler": 23_172,
-    "evaluate": 4_994,
-    "array": 7_027,
-    "kernels": 4_725,
-    "functions": 22_512,
-    "compiled": 7_657,
-    "satellites": 19_999,
-    "tools": 10_034,
+    "ground": 890,
+    "driver": 7_650,
+    "runtime": 4_260,
+    "memory": 4_190,
+    "graph": 2_090,
+    "codegen": 3_730,
+    "compiler": 23_870,
+    "evaluate": 5_150,
+    "array": 7_240,
+    "kernels": 4_870,
+    "functions": 23_190,
+    "compiled": 7_890,
+    "satellites": 20_000,
+    "tools": 10_340,
 }
+
+# The same for the tests.
+BUDGET_OF_TESTS = 89_400
 
 # Satellites in the folders of the core.
 SATELLITES = (
@@ -190,15 +194,12 @@ def lines_of(row: str) -> int:
 
 @pytest.mark.parametrize("row", BUDGETS)
 def test_a_row_stays_within_its_budget(row: str) -> None:
-    """Budgets are the lines of 2026-11-25 plus a few percent.
-
-    The target is 80,000 lines in total, including Tile and policies, without later additions (GPUs
-    2,000; compiled functions 4,000; ONNX 2,500): ground 3,050; runtime 2,250; memory 2,200; graph
-    1,770; codegen 2,950; compiler 20,300 with the device code; evaluate 6,700 (3,750 without
-    policies); array 5,400; kernels 2,100; functions 27,500 (20,900 without Tile); shards 2,330;
-    tools 3,900.
-    """
     assert lines_of(row) <= BUDGETS[row], f"{row} has {lines_of(row)} lines, more than its budget"
+
+
+def test_the_tests_stay_within_their_budget() -> None:
+    files = (ROOT / "tests").rglob("*.py")
+    assert sum(len(path.read_text().splitlines()) for path in files) <= BUDGET_OF_TESTS
 
 
 def test_every_row_has_a_budget() -> None:

@@ -272,7 +272,7 @@ BY_TEXT = [
     ("O[i: N] = +(V[i]), i < 0 - 1;", SHAPE, 26),
     ("O = assert_x(0);", SHAPE, 5),
     ("P = 0; O = V;", NAME, 1),
-    ("O = V; }", SYNTAX, 8),
+    ("O = V; }", SYNTAX, 10),  # the brace that the function has after the text
     ("O = broadcast(2, 3);", SHAPE, 5),
     ("O = match(2, 3);", SHAPE, 5),
     ("O[i: 9223372036854775808] = +(A[i, j]);", SHAPE, 6),
