@@ -553,9 +553,7 @@ def _build(
             described.append((name, description))
             use_cache = use_cache and description is not None
     if recursive:
-        names |= recursion.functions()
-        for tree in trees:
-            recursion.guard(tree)
+        names |= recursion.guard(trees)
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
     file = f"<dparray region {digest}>"
     source.generated.add(file)
