@@ -286,12 +286,13 @@ def _by_library(function: Function, call: _Call) -> Any:
     if out is not None:
         writes.flush_dependents(out.block)
         arrays = [*arrays, out]
+        layouts.append(materialize(out))
         if host_maps.holds:
-            host_maps.before_write(materialize(out))
+            host_maps.before_write(layouts[-1])
     if traits_of(placement.queue).library:
         views = [x._library_array for x in arrays]
     else:  # copies on the host, for this call
-        views = [library.array(materialize(x)) for x in arrays]
+        views = [library.array(layout) for layout in layouts]
     function = partial(function, library)
     result = library_call(
         library, placement.queue, name, function, views, placement.usm_type, details

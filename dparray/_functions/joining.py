@@ -406,10 +406,10 @@ def _joined(
         chosen = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(placement.queue))
     if dtypes.count(chosen) != len(dtypes) and chosen.kind != "c":
         parts = tuple(map(real_parts, parts))
-    for name, given in zip(names, dtypes, strict=True):
-        if not _dtypes.can_cast(given, chosen, casting):
+    for name, own in zip(names, dtypes, strict=True):
+        if not _dtypes.can_cast(own, chosen, casting):
             raise DTypeError(
-                f"{function}: {name} of dtype {given} cannot be cast to {chosen} with "
+                f"{function}: {name} of dtype {own} cannot be cast to {chosen} with "
                 f"casting={casting!r}; give casting='unsafe', or write x.astype('{chosen}')"
             )
     axes = None if len(whole) < 2 else _layout.order_of_axes(whole, *map(_steps_of, parts))

@@ -11,7 +11,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array, choose_elements, ops
-from dparray._array.assignment import write_out
+from dparray._array.assignment import assign, write_out
 from dparray._array.dispatch import compute
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
@@ -23,7 +23,6 @@ from dparray._array.operands import (
 from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions import order_statistics
-from dparray._functions.creation import filled
 from dparray._functions.cumulative import cumsum
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import (
@@ -141,37 +140,47 @@ def _quantiles(
     if leave_nan_out and x.size == 0 and dtype.kind not in "fc":
         # The selected element would have the dtype of x, which has no NaN.
         dtype = _dtypes.default_float(traits_of(x.queue))
-    by_kernel: ndarray | None = None
-    pick: Pick | None = None
     result: ndarray | None = None
-    if is_empty:
-        number = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan
-        nothing = filled(placement, kept, dtype, "C", number, function)
-        pick = lambda _: nothing  # noqa: E731
-    elif weights is not None:
-        pick = _weighted_picker(function, lines, weights, leave_nan_out)
-    else:
+    if weights is None and not is_empty:
         result = _selected(function, lines, fractions, method, leave_nan_out, dtype)
     if result is None:
-        if pick is None and leave_nan_out and lines.dtype.kind in "fc":
-            pick = _picker_without_nan(sort(lines), method, dtype)
-        elif pick is None:
-            ordered = sort(lines)
-            if can_pick(ordered, dtype):
-                by_kernel = ordered
-            pick = _picker(ordered, method, dtype)
         result = empty_on(placement, (*fractions.shape, *kept), dtype)
-        if by_kernel is not None and result.size:
-            rows = reshape(result, (fractions.size, -1))
-            for number, fraction in enumerate(fractions.flat):
-                _pick_by_kernel(by_kernel, rows[number], method, float(fraction))
-        else:
-            for position in np.ndindex(fractions.shape):
-                result[position] = pick(float(fractions[position]))
+        _fill(function, result, lines, weights, fractions, method, leave_nan_out)
     if keepdims:
         shape = tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
         result = reshape(result, (*fractions.shape, *shape))
     return write_out(function, result, out)
+
+
+def _fill(
+    function: str,
+    result: ndarray,
+    lines: ndarray,
+    weights: ndarray | None,
+    fractions: np.ndarray,
+    method: str,
+    leave_nan_out: bool,
+) -> None:
+    """Write the quantiles of lines, one for each fraction; NaN if the lines have no elements."""
+    dtype = result.dtype
+    if lines.shape[-1] == 0:
+        number = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan
+        assign(result, number, function)
+        return
+    if weights is not None:
+        pick = _weighted_picker(function, lines, weights, leave_nan_out)
+    elif leave_nan_out and lines.dtype.kind in "fc":
+        pick = _picker_without_nan(sort(lines), method, dtype)
+    else:
+        ordered = sort(lines)
+        if result.size and can_pick(ordered, dtype):
+            rows = reshape(result, (fractions.size, -1))
+            for number, fraction in enumerate(fractions.flat):
+                _pick_by_kernel(ordered, rows[number], method, float(fraction))
+            return
+        pick = _picker(ordered, method, dtype)
+    for position in np.ndindex(fractions.shape):
+        result[position] = pick(float(fractions[position]))
 
 
 def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
