@@ -54,7 +54,7 @@ static int64_t now_ns(void)
 }
 
 /* Whether the calling thread has stack left for a call of a recursive function (`_jit/recursion.py`).
- * A quarter is kept for functions that do not ask. */
+ * A quarter stays free for functions without this check. */
 static int has_stack(void)
 {
 #ifdef __linux__

@@ -722,7 +722,7 @@ def _callee(
 def _endless_versions(
     function: FunctionType, source: Source, versions: Sequence[_Callee]
 ) -> KernelCompileError:
-    """Return the error of a function that calls itself with arguments of ever other types."""
+    """Return the error of a function that calls itself with new types in every call."""
     calls = (node for node in ast.walk(source.definition) if isinstance(node, ast.Call))
     place = next(each for each in calls if users_function(source.resolve(each.func)) is function)
     shown = [", ".join(map(_label, each.kinds)) for each in versions[:3]]

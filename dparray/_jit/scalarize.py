@@ -566,7 +566,7 @@ _AGREED = frozenset(map(np.dtype, ("float64", "int64", "complex128", "bool", "fl
 def _converted(
     nodes: Sequence[ast.expr], kinds: Sequence[Value], dtypes: Sequence[np.dtype[Any]]
 ) -> list[ast.expr]:
-    """Return expressions of numbers in some dtypes, of which there may be more."""
+    """Return expressions of numbers, converted to the first of the dtypes."""
     return [
         node if kind.dtype == dtype else cast_to(node, dtype)
         for node, kind, dtype in zip(nodes, kinds, dtypes, strict=False)
