@@ -41,9 +41,33 @@ def test_each_block_of_readme_runs_alone(units: int, tmp_path: Path) -> None:
         stdout += done.stdout
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
     shown = [text for language, text in blocks if not language]
-    assert len(shown) == 2
+    assert len(shown) == 3
     for text in shown:
-        assert words(text) in words(stdout)
+        for part in text.split("...\n"):
+            assert words(part) in words(stdout)
+
+
+def test_the_first_block_explains_the_kernel_that_runs(tmp_path: Path) -> None:
+    program = tmp_path / "block.py"
+    program.write_text(BLOCKS[0])
+    without_options = {key: text for key, text in os.environ.items() if key[:8] != "DPARRAY_"}
+    done = subprocess.run(
+        [sys.executable, program],
+        cwd=tmp_path,
+        env={
+            **without_options,
+            "PYTHONPATH": str(ROOT),
+            "DPARRAY_CACHE_DIR": str(tmp_path / "cache"),
+            "DPARRAY_DEVICE": "host:cpu",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^1\. fused, kernel new", done.stdout, re.M)
+    assert "not compiled" not in done.stdout
+    assert done.stdout.endswith("\n1.0\n")
 
 
 def words(text: str) -> str:
