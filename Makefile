@@ -1,5 +1,6 @@
 # Every target builds .venv from requirements.lock first, if it is missing or the lock has changed.
 # Arguments for the command behind a target go into ARGS: make test ARGS="-k placement"
+# PART=3/8 takes an eighth of the tests of as-gpu, host-tests, cuda-tests and users-tests.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -7,8 +8,9 @@ unexport PYTHONHOME PYTHONPATH
 
 python := .venv/bin/python
 ARGS ?=
+part = $(PART:%=--part %)
 
-.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu host-tests cuda-tests check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu host-tests cuda-tests users-tests check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -44,23 +46,29 @@ gpu-driver: venv ## build and call on Intel's GPU driver, without a GPU; ARGS="b
 	@bash .ci/gpu-driver || { test $$? = 3 && echo "make gpu-driver: skipped"; } && \
 	  { [[ ! -f build/gpu-driver/complete ]] || $(python) tests/gpu_driver/run.py $(ARGS); }
 
-# The default sample of these folders, one of AS_GPU_PART's parts of it.
-as-gpu: venv ## run tests with the CPU device playing a GPU; AS_GPU_PART=1/8
-	@PYTHONPATH=tests $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p as_gpu $(ARGS) \
+as-gpu: venv ## run tests with the CPU device playing a GPU; PART=1/8
+	@PYTHONPATH=tests $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p as_gpu $(part) $(ARGS) \
 	  tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
 
-# The default sample of these folders, one of HOST_PART's parts of it.
-host-tests: venv ## run tests on the CPU device without SYCL; HOST_PART=1/8
-	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.host.on_host $(ARGS) \
-	  tests/test_tiny.py tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
+on_host = $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.host.on_host $(ARGS) $(part)
+of_host := tests/test_tiny.py tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
+host-tests: venv ## run tests on the CPU device without SYCL; PART=1/8
+	@$(on_host) $(of_host)
 
-# The tests of the driver, and one of CUDA_PART's parts of the default sample of these folders.
-cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulates kernels; CUDA_PART=1/8
+on_cuda = $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.on_cuda $(ARGS) $(part)
+of_cuda := tests/test_tiny.py tests/kernel tests/evaluate tests/algorithms tests/memory tests/jit tests/functions tests/onnx tests/tilelang
+cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulates kernels; PART=1/8
 	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.standin $(ARGS) tests/cuda/driver; \
 	  status=$$?; \
-	  $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.on_cuda $(ARGS) \
-	  tests/test_tiny.py tests/kernel tests/evaluate tests/algorithms tests/memory tests/jit \
-	  tests/functions tests/onnx tests/tilelang && exit $$status
+	  $(on_cuda) $(of_cuda) && exit $$status
+
+# All that needs no option: tests that count kernels set the tests' own options.
+users-tests: venv ## run tests with a user's defaults and an empty cache on three devices; PART=1/8
+	@status=0; \
+	$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 --users-defaults $(ARGS) $(part) || status=$$?; \
+	$(on_host) --users-defaults $(of_host) || status=$$?; \
+	$(on_cuda) --users-defaults $(of_cuda) || status=$$?; \
+	exit $$status
 
 second: venv ## run the compiler's tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)

@@ -2,8 +2,6 @@
 
     PYTHONPATH=tests python -m pytest -p as_gpu tests/evaluate tests/algorithms
 
-``make as-gpu`` runs a part of the cases, ``AS_GPU_PART=K/N``: those whose names hash to K.
-
 The host may not compute, and kernels are divided as on a GPU of the Xe family. The host cannot
 reach device memory: code that asks for its bytes at their own address gets an error, and only
 commands of the queue copy it.
@@ -12,8 +10,6 @@ commands of the queue copy it.
 from __future__ import annotations
 
 import functools
-import os
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -120,33 +116,13 @@ def pytest_sessionstart() -> None:
     play_gpu()
 
 
-def leave_to_other_parts(variable: str, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other parts than that of an environment variable, such as ``1/8``."""
-    part, _, parts = os.environ.get(variable, "1/1").partition("/")
-    others = [
-        each for each in items if zlib.crc32(each.nodeid.encode()) % int(parts) + 1 != int(part)
-    ]
-    if others:
-        left_out = set(others)
-        config.hook.pytest_deselected(items=others)
-        items[:] = [each for each in items if each not in left_out]
-
-
-def leave_out(
-    variable: str,
-    left_out: Mapping[str, Iterable[str]],
-    config: pytest.Config,
-    items: list[pytest.Item],
-) -> None:
-    """Deselect the tests of other parts, and skip files and tests by their names.
+def leave_out(left_out: Mapping[str, Iterable[str]], items: list[pytest.Item]) -> None:
+    """Skip files and tests by their names.
 
     Args:
-        variable: the environment variable that chooses the part.
         left_out: by reason, the names of what cannot run; files also with that of their folder.
-        config: that of the run.
-        items: its tests.
+        items: the tests of the run.
     """
-    leave_to_other_parts(variable, config, items)
     reasons = {name: reason for reason, names in left_out.items() for name in names}
     for item in items:
         file = item.path.stem
@@ -155,5 +131,5 @@ def leave_out(
                 item.add_marker(pytest.mark.skip(reason=reasons[name]))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_out("AS_GPU_PART", OF_CPU, config, items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_out(OF_CPU, items)

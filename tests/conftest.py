@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import gc
+import json
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import crashes, kept_binaries, sampling, worker_memory
+from tests import crashes, environment, kept_binaries, sampling, worker_memory
 
 pytest_collection_modifyitems = sampling.pytest_collection_modifyitems
 
@@ -58,6 +59,8 @@ def drivers_with_a_copy(folder: Path) -> str | None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     sampling.pytest_addoption(parser)
     worker_memory.pytest_addoption(parser)
+    text = "set no option of dparray: the run has a user's defaults and an empty cache"
+    parser.addoption("--users-defaults", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,29 +80,13 @@ def pytest_configure(config: pytest.Config) -> None:
         directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
         config.stash[_cache_dir] = directory
         os.environ["DPARRAY_CACHE_DIR"] = directory.name
-        kept_binaries.copy_to(Path(directory.name), config.rootpath / _BINARIES)
-    # dpnp's kernels take 50 to 250 ms to build in each context of each process, and 5 ms to load.
-    # SYCL stores them by a digest of kernel and driver version, so they may outlive the session.
-    os.environ.setdefault("SYCL_CACHE_PERSISTENT", "1")
-    os.environ.setdefault("SYCL_CACHE_DIR", str(config.rootpath / "build" / "sycl-cache"))
-    # Each of these kernels takes 0.5 MB in memory, and 2 MB if it was built. SYCL counts 0.03 MB of
-    # them, and beyond this sum forgets those that were not used for longest.
-    os.environ.setdefault("SYCL_IN_MEM_CACHE_EVICTION_THRESHOLD", "1000000")
+        if not config.getoption("--users-defaults"):
+            kept_binaries.copy_to(Path(directory.name), config.rootpath / _BINARIES)
     # With this variable, each process that a test starts would compile dparray's source files
     # again, which takes half of the time of an import.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    # the kernels of `make kernels` are not used either
-    os.environ.setdefault("DPARRAY_KERNEL_STORE", "")
-    os.environ.setdefault("DPARRAY_NOTICES", "0")  # for `pytest -s` at a terminal
-    # Launches are modeled as free, so that arrays of 10,000 elements count as large and tests stay
-    # quick.
-    os.environ.setdefault("DPARRAY_COST_MODEL", '{"launch": 1e-9}')
-    os.environ.setdefault("DPARRAY_BACKGROUND_COMPILE", "0")  # the tests count kernels
-    # Workers read this when they start. With a heap for each thread, the C library keeps 50 MB more
-    # that are free.
-    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    # Without this, OpenBLAS's threads spin for 2**26 cycles after each product of matrices.
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+    if not config.getoption("--users-defaults"):
+        environment.set_for_tests()
     if "second-platform" in _QUEUES:
         copies = tempfile.TemporaryDirectory(prefix="dparray-test-drivers-")
         config.stash[_drivers_dir] = copies
@@ -142,7 +129,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     crashes.unconfigure(config)
     if _cache_dir in config.stash:
         cache = Path(config.stash[_cache_dir].name)
-        kept_binaries.copy_from(cache, config.rootpath / _BINARIES)
+        if not config.getoption("--users-defaults"):
+            kept_binaries.copy_from(cache, config.rootpath / _BINARIES)
     for key in (_cache_dir, _drivers_dir):
         if key in config.stash:
             config.stash[key].cleanup()
@@ -324,6 +312,16 @@ def fused() -> Iterator[None]:
 
     with limits.force("fused"):
         yield
+
+
+@pytest.fixture
+def tests_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the tests' own options with ``--users-defaults``, too, for a test that counts kernels."""
+    import dparray as dp
+
+    values = {each.variable: each.value for each in environment.TESTS}
+    monkeypatch.setattr(dp.config, "background_compile", False)
+    monkeypatch.setattr(dp.config, "cost_model", json.loads(values["DPARRAY_COST_MODEL"]))
 
 
 @pytest.fixture(scope="session")

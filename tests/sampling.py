@@ -7,9 +7,9 @@ every machine. ``@pytest.mark.sample(4)`` lowers the limit of a function whose c
 fixture ``queue`` is the CPU and one sub-device, and tests marked ``slow`` or ``static`` are left
 out. Property tests use an eighth of their examples (`tests.support.examples`).
 
-``--all`` runs every case, ``--all --part 2/3`` one of three disjoint parts. A file named on the
-command line runs with its slow and static tests, a test named there (``file.py::test``) with all of
-its cases.
+``--all`` runs every case, ``--part 2/3`` one of three disjoint parts of the cases. A file named on
+the command line runs with its slow and static tests, a test named there (``file.py::test``) with
+all of its cases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUEUES = ("cpu", "sub-device-1", "second-platform")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--all`` and ``--part``."""
     parser.addoption("--all", action="store_true", help="run every case, slow tests included")
-    parser.addoption("--part", metavar="K/N", help="with --all: only part K of N")
+    parser.addoption("--part", metavar="K/N", help="only part K of N of the cases")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -43,9 +43,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _chosen(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
-    if config.getoption("--all"):
-        part, parts = _part(config.getoption("--part"))
-        return [item for item in items if _hash(item) % parts == part]
+    part, parts = _part(config.getoption("--part"))
+    items = items if config.getoption("--all") else _sampled(config, items)
+    return [item for item in items if _hash(item) % parts == part]
+
+
+def _sampled(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the cases of a run without ``--all``."""
     if any("::" in argument for argument in config.args):
         return items
     if not config.option.markexpr:

@@ -3,8 +3,7 @@
     python -m pytest -q -p tests.cuda.on_cuda tests/test_tiny.py tests/kernel
 
 The driver is the stand-in of ``standin.py``; with ``CUDA_STANDIN=0`` in the environment it is the
-real one. The fixture ``queue`` then has queues of the device. ``CUDA_PART=1/8`` takes an eighth of
-the tests.
+real one. The fixture ``queue`` then has queues of the device.
 """
 
 from __future__ import annotations
@@ -127,8 +126,8 @@ def pytest_report_header() -> str:
     return standin.pytest_report_header() if _IS_STANDIN else "driver: the machine's"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_out("CUDA_PART", LEFT_OUT, config, items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_out(LEFT_OUT, items)
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,8 +2,8 @@
 
     python -m pytest -q -p tests.host.on_host tests/test_tiny.py tests/kernel
 
-The fixture ``queue`` then has queues of ``host:cpu``. ``HOST_PART=1/8`` takes an eighth of the
-tests. Tests about SYCL's objects and modules are skipped.
+The fixture ``queue`` then has queues of ``host:cpu``. Tests about SYCL's objects
+and modules are skipped.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def pytest_sessionstart() -> None:
     _driver._found["sycl"] = _driver.Missing("sycl", "tests run without it", "")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_out("HOST_PART", LEFT_OUT, config, items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_out(LEFT_OUT, items)
 
 
 @pytest.hookimpl(wrapper=True)
