@@ -111,6 +111,8 @@ def _execute_step(
         launches = step.launches
         is_there = limits.uses_kernels() and launches[0].entry.kernel is not None
         if not is_there and obtain(launches[0], queue) is None:
+            if not step.otherwise:
+                raise RuntimeError(f"no kernel and no other steps to compute {step.outputs}")
             if _hooks.subscribers:
                 entry = launches[0].entry
                 because = why_not_compiled(launches[0], entry.elements, entry.origin == "disk")

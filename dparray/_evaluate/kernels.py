@@ -87,7 +87,7 @@ def options(fp_contract: bool) -> dict[str, bool]:
 
 def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
     """Return the kernel of a launch, loaded or compiled if necessary; ``None`` if that is not worth
-    it yet.
+    it yet and another backend can compute the same.
 
     Args:
         launch: the launch.
@@ -97,7 +97,9 @@ def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
         KernelCompileError: a function in it does not compile.
     """
     entry = launch.entry
-    if entry.kernel is not None and (limits.uses_kernels() or launch.must_compile):
+    if launch.must_compile:
+        return entry.kernel if entry.kernel is not None else _now(launch, True, queue)
+    if entry.kernel is not None and limits.uses_kernels():
         return entry.kernel
     if launch.gain is not None and limits.compiles_in_background():
         return _obtain_later(launch, queue)
@@ -105,7 +107,7 @@ def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
         return _obtain_after_calls(launch, queue)
     is_first = entry.elements == 0
     entry.elements += limits.effective_call_size(launch.size)
-    compiles = launch.must_compile or limits.is_worth_compiling(launch.size, entry.elements)
+    compiles = limits.is_worth_compiling(launch.size, entry.elements)
     if not compiles and not (is_first and limits.is_worth_loading(launch.size)):
         return None
     return _now(launch, compiles, queue)
@@ -116,8 +118,7 @@ def _is_counted_by_calls(launch: KernelLaunch, queue: Any) -> bool:
     whose driver compiles longer than the device needs for an operation on any array.
     """
     return (
-        not launch.must_compile
-        and queue is not None
+        queue is not None
         and limits.compiles_in_background()
         and not traits_of(queue).shares_memory
     )

@@ -232,7 +232,8 @@ class _Scheduler:
         if not is_pending:  # a scalar, or a value that had to be computed before
             self._elements(Work([], [(value, target)]))
             step = self.steps[-1]
-            if gain and type(step) is FusedStep:
+            # A launch without a gain has no alternative that NumPy computes.
+            if gain and type(step) is FusedStep and step.launches[0].gain is not None:
                 step.launches[0].gain = gain
 
     def _compute(self, nodes: Sequence[Node], stored_because: str) -> None:
