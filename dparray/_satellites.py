@@ -9,8 +9,9 @@ module of the core imports a satellite, and only this file contains the names of
   their first use.
 - *Providers*: a function of the core that a satellite carries out asks :func:`provider` for the
   module.
-- *Functions*: ``dp.f(x)`` calls ``x.__dparray_function__(f, args, kwargs)`` where an operand is not
-  an array and has this method, as the arrays of :mod:`dparray.sharding` do.
+- *Functions*: ``dp.f(x)`` calls ``x.__dparray_function__(dp.f, args, kwargs)`` where an operand or
+  option is not an array and has this method, as the arrays of :mod:`dparray.sharding` do. So do
+  compiled and user-defined functions, kernels, and ``y[key] = x`` with ``ndarray.__setitem__``.
 - *Explanations*: ``dp.explain(x, *args)`` returns ``x.__dparray_explain__(*args)`` where ``x`` has
   this method, as functions of Tile and models of ONNX do.
 - *Expressions*: a contraction of Tile is a :class:`~dparray._graph.node.Node` whose operation is a

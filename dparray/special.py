@@ -87,6 +87,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -105,6 +106,7 @@ from dparray._array.operands import (
     check_out,
     checked_scalar,
     coerce_operands,
+    dispatch_override,
     foreign_operand,
     scalar_value,
 )
@@ -112,6 +114,7 @@ from dparray._compiler.special import SpecialFunction, register
 from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.elementwise import cbrt, exp2, expm1, log1p, where
+from dparray._functions.error_boundary import guard
 from dparray._functions.reductions import max as _max
 from dparray._functions.reductions import sum as _sum
 from dparray._functions.ufunc_options import apply_with_options
@@ -387,6 +390,8 @@ def _apply(
     values = list(operands)
     full_name = f"special.{name}"
     if not all(isinstance(value, ndarray | bool | int | float | complex) for value in values):
+        if name in _ROWS and (taken := dispatch_override(full_name, values)) is not NotImplemented:
+            return taken
         values = coerce_operands(full_name, parameters, values)
     for parameter, value in zip(parameters, values, strict=True):
         if not isinstance(value, ndarray | bool | int | float | complex | np.number | np.bool_):
@@ -670,6 +675,11 @@ __all__ = [
     "softmax",
     "zeta",
 ]
+
+guard(
+    sys.modules[__name__],
+    ["comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "perm", "softmax", "zeta"],
+)
 
 
 def __getattr__(name: str) -> Any:

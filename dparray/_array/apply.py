@@ -18,6 +18,7 @@ from dparray._array.host_fastpath import array_type, compute_small, view_small
 from dparray._array.ndarray import SEQUENCES, living_alias, ndarray
 from dparray._array.nodes import array_of_operation, node_of, register
 from dparray._array.operands import (
+    OVERRIDE,
     WEAK_TYPES,
     check_fits,
     checked_out,
@@ -195,6 +196,8 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
 
 def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     """Check an operation and create its pending array, or write its result to ``out``."""
+    if type(out) is not ndarray and hasattr(type(out), OVERRIDE):
+        return dispatch_override(op.name, operands, out=out)
     arrays: list[tuple[str, ndarray]] = []
     keys: list[Any] = []
     values = list(operands)
@@ -213,7 +216,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             and any(isinstance(operand, ndarray) for operand in operands)
         ):
             return _compare_out_of_range(op, operands, out)
-        elif hasattr(value, "__dparray_function__"):
+        elif hasattr(type(value), OVERRIDE):
             return dispatch_override(op.name, operands, out=out)
         else:
             values[len(keys)], key = _scalar_operand(op, name, value, operands)

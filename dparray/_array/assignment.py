@@ -13,9 +13,11 @@ from dparray._array.host_fastpath import write_small
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import host_number, node_of
 from dparray._array.operands import (
+    OVERRIDE,
     arrays_inside,
     check_fits,
     checked_scalar,
+    dispatch_override,
     foreign_operand,
     scalar_value,
     shared,
@@ -87,6 +89,9 @@ def sent_to(target: ndarray, value: np.ndarray) -> ndarray:
 def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
     """Assign as :func:`assign` does, where the layout is that of :func:`writable_layout`."""
     if not isinstance(value, ndarray):
+        if hasattr(type(value), OVERRIDE):
+            dispatch_override(ndarray.__setitem__, (target, Ellipsis, value))
+            return
         value = scalar_value(shared(value))
         if isinstance(value, bool | int | float | complex):
             value = checked_scalar(function, value, target.dtype)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,25 +63,69 @@ def shared(value: Any, *, copies_read_only: bool = True) -> Any:
     return array.copy() if copies_read_only and is_read_only(layout.block) else array
 
 
-def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any) -> Any:
+#: The method of classes that compute public functions of their arrays themselves.
+OVERRIDE = "__dparray_function__"
+_NAMESPACES = ("dparray", *(f"dparray.{name}" for name in ("linalg", "fft", "special", "random")))
+
+
+def overriding(values: Iterable[Any]) -> Any:
+    """Return the first of these values, or in nested sequences of them, whose class has the
+    override; ``None`` without one.
+    """
+    for value in values:
+        if hasattr(type(value), OVERRIDE):
+            return value
+        if type(value) in (list, tuple) and not set(map(type, value)) <= _NUMBERS:
+            found = overriding(value)
+            if found is not None:
+                return found
+    return None
+
+
+def dispatch_override(
+    function: str | Callable[..., Any], arguments: Sequence[Any], /, **options: Any
+) -> Any:
     """Return the result of a function from another class of arrays, such as sharded arrays.
 
-    Such a class has ``__dparray_function__(name, arguments, options)``; ``out``, ``where`` and
-    ``dtype`` are omitted if they are not set. Without such an array among the arguments, the
-    result is ``NotImplemented``.
+    Such a class has ``__dparray_function__(function, arguments, options)``, where ``function`` is
+    the public function: ``dp.fft.fft``. The options ``out``, ``where`` and ``dtype`` are omitted if
+    they are not set. Without such an array among the arguments, the result is ``NotImplemented``.
+
+    Args:
+        function: the function, or its name in the namespace.
+        arguments: its arguments by position.
+        options: its keyword arguments.
     """
-    inside = [each for value in arguments if type(value) in (list, tuple) for each in value]
-    for value in (*arguments, *inside, *options.values()):
-        method = getattr(type(value), "__dparray_function__", None)
-        if method is not None:
-            keywords = {
-                key: option
-                for key, option in options.items()
-                if not (key in ("out", "dtype", "where") and option is None)
-                and not (key == "where" and option is True)
-            }
-            return method(value, function, tuple(arguments), keywords)
-    return NotImplemented
+    value = overriding((*arguments, *options.values()))
+    if value is None:
+        return NotImplemented
+    keywords = {
+        key: option
+        for key, option in options.items()
+        if not (key in ("out", "dtype", "where") and option is None)
+        and not (key == "where" and option is True)
+    }
+    method = getattr(type(value), OVERRIDE)
+    return method(value, public_function(function), tuple(arguments), keywords)
+
+
+@functools.cache
+def public_function(function: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as its namespace has it, with the wrappers that users call.
+
+    Args:
+        function: the function, or its name: ``"add"``, ``"special.erf"``. A function that is in no
+            namespace is returned unchanged.
+    """
+    if isinstance(function, str):
+        namespace, _, name = f"dparray.{function}".rpartition(".")
+        return getattr(sys.modules[namespace], name)
+    body = inspect.unwrap(function)
+    for namespace in _NAMESPACES:
+        found = getattr(sys.modules.get(namespace), getattr(function, "__name__", ""), None)
+        if callable(found) and inspect.unwrap(found) is body:
+            return found
+    return function
 
 
 def foreign_operand(function: str, name: str, value: Any, queue: Queue | None = None) -> Exception:

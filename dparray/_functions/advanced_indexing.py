@@ -16,8 +16,10 @@ from dparray._array.dispatch import compute
 from dparray._array.host_fastpath import compute_small, put_small, take_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
+    OVERRIDE,
     check_array,
     checked_scalar,
+    dispatch_override,
     foreign_operand,
     on_queue_of,
     scalar_value,
@@ -332,6 +334,9 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
         return
     index = _with_host_data_here(x, index)
     named = _operands(x, index)
+    if hasattr(type(value), OVERRIDE):
+        dispatch_override(ndarray.__setitem__, (x, index, value))
+        return
     value = scalar_value(shared(value))
     if isinstance(value, np.ndarray):
         value = sent_to(x, value)

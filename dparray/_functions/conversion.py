@@ -16,11 +16,13 @@ from dparray._array.ndarray import as_method, materialize, ndarray
 from dparray._array.operands import (
     arrays_inside,
     check_array,
+    dispatch_override,
     host_values,
     is_shareable,
     joined_at_once,
     layout_of,
     moved_inside,
+    overriding,
     shared,
     shared_inside,
     stack_nested,
@@ -186,6 +188,11 @@ def asarray(
     if isinstance(obj, ndarray):
         return rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
+    if not is_of_host and overriding((obj,)) is not None:
+        placed = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
+        given = {"dtype": dtype, "order": order, "copy": copy, **placed}
+        given = {key: value for key, value in given.items() if value is not None}
+        return dispatch_override(asarray, (obj,), **given)
     if is_shareable(obj):
         found = _taken(layout_of(obj), copy)
         return rearranged(found, wanted, order, copy, device, usm_type, sycl_queue)
@@ -606,6 +613,11 @@ def array(
         >>> dp.array([1, 2], ndmin=2).shape
         (1, 2)
     """
+    if type(obj) is not np.ndarray and overriding((obj,)) is not None:
+        given = {"dtype": dtype, "order": order, "ndmin": ndmin or None}
+        given |= {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
+        given = {key: value for key, value in given.items() if value is not None}
+        return dispatch_override(array, (obj,), **given)
     result = asarray(
         obj, dtype, order, copy=copy, device=device, usm_type=usm_type, sycl_queue=sycl_queue
     )

@@ -16,7 +16,9 @@ from dparray._array.operands import (
     check_array,
     checked_scalar,
     coerce_operands,
+    dispatch_override,
     foreign_operand,
+    overriding,
     scalar_value,
 )
 from dparray._driver import traits_of
@@ -112,6 +114,8 @@ def _rint(x: Any, /) -> ndarray:
         >>> dp.rint(dp.asarray([0.5, 1.5, 2.5])).asnumpy()
         array([0., 2., 2.])
     """
+    if overriding((x,)) is not None:
+        return dispatch_override("rint", (x,))
     x = check_array("rint", "x", x)
     if x.dtype.kind in "biu":
         dtype = _dtypes.resolve(np.rint, (x.dtype,))[-1]

@@ -111,7 +111,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
                 note_call(function.__name__, mark, args[:1] if result is None else result)
             return result
         except HostConversionError:
-            taken = dispatch_override(function.__name__, args, **kwargs)
+            taken = dispatch_override(function, args, **kwargs)
             if taken is NotImplemented:
                 raise
             return taken

@@ -6,6 +6,7 @@ from typing import Any
 
 from dparray import _hooks
 from dparray._array.ndarray import ndarray
+from dparray._array.operands import OVERRIDE, dispatch_override
 from dparray._evaluate import evaluate
 from dparray._runtime import host_maps, queues
 from dparray._runtime.event import checked_events, order_after
@@ -56,6 +57,9 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
     for number, x in enumerate(arrays):
         if type(x) is ndarray and x._host_view is not None:
             continue
+        if hasattr(type(x), OVERRIDE):
+            dispatch_override(eval, (x,))
+            continue
         if not isinstance(x, ndarray):
             raise HostConversionError(
                 f"eval: arrays[{number}] is of type {type(x).__name__}; it must be an array: "
@@ -63,7 +67,7 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
             )
         if x.is_pending:
             pending.append(x._node)
-    used = {x.queue for x in arrays}
+    used = {x.queue for x in arrays if isinstance(x, ndarray)}
     if type(depends_on) is not tuple or depends_on:
         events = checked_events(depends_on)
         for queue in used if events else ():

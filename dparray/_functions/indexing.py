@@ -23,8 +23,10 @@ from dparray._array.operands import (
     check_array,
     check_fits,
     check_out,
+    dispatch_override,
     foreign_operand,
     is_taken_from_host,
+    overriding,
     scalar_value,
     shared,
 )
@@ -288,6 +290,9 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
         >>> x.asnumpy()
         array([7, 0, 7], dtype=int32)
     """
+    if overriding((v,)) is not None:
+        dispatch_override(put, (x, ind, v), mode=mode)
+        return
     place = placement_of(x)
     named = [("x", x), ("ind", check_array("put", "ind", ind, place))]
     positions = _as_positions("put", "ind", named[1][1].reshape(-1))

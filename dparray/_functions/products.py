@@ -20,7 +20,13 @@ from dparray._array.dispatch import compute
 from dparray._array.host_fastpath import array_type, is_ready
 from dparray._array.ndarray import as_method, host_view, ndarray
 from dparray._array.nodes import array_of_operation
-from dparray._array.operands import check_arrays, check_fits, check_out
+from dparray._array.operands import (
+    check_arrays,
+    check_fits,
+    check_out,
+    dispatch_override,
+    overriding,
+)
 from dparray._driver import traits_of
 from dparray._evaluate import host, implementations, limits
 from dparray._functions.creation import zeros_like
@@ -403,6 +409,8 @@ def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         small = _small_product(x1, x2)
         if small is not None:
             return small
+    if overriding((x1, x2, out)) is not None:
+        return dispatch_override(dot, (x1, x2), out=out)
     x1, x2 = check_arrays("dot", ("x1", x1), ("x2", x2))
     check_out("dot", (("x1", x1), ("x2", x2)), out)
     if x1.ndim == 0 or x2.ndim == 0:

@@ -5,8 +5,8 @@ function:
 
 1. the fast path: if the parameters that NumPy does not accept have their defaults, ``small``
 computes small arrays immediately (``call_small`` in `_array/_fastpath_functions.c`);
-2. the override: an operand of another class with ``__dparray_function__`` handles the call, with
-the options that do not have their defaults;
+2. the override: an operand or option of another class with ``__dparray_function__`` handles the
+call, with the options that do not have their defaults;
 3. the operands are converted to arrays, on one queue if there are several;
 4. ``out`` is checked to be an array on that queue.
 
@@ -35,13 +35,13 @@ from dparray._array.operands import (
     check_out,
     dispatch_override,
     on_queue_of,
+    overriding,
 )
 
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_METHOD = "__dparray_function__"
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MISSING = inspect.Parameter.empty
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -169,6 +169,7 @@ def _with_operands(
             and needed <= len(args) <= first_option
             and type(args[0]) is ndarray
             and not (kwargs and ((has_out and "out" in kwargs) or index in kwargs))
+            and (not kwargs or overriding(kwargs.values()) is None)
             and not (index and isinstance(args[min(index_at, len(args) - 1)], np.ndarray))
         ):
             queue = args[0].queue
@@ -190,13 +191,13 @@ def _with_operands(
             given[index] = on_queue_of(values[indexed], given[index])
             values = {key: given.get(key, x) for key, x in values.items()}
         more = args[len(by_position) :]
-        if any(type(x) is not ndarray and hasattr(x, _METHOD) for x in values.values()):
+        if overriding((*given.values(), *more)) is not None:
             options = {
                 key: value
                 for key, value in given.items()
                 if key not in arrays and value is not defaults.get(key, _MISSING)
             }
-            return dispatch_override(function.__name__, (*values.values(), *more), **options)
+            return dispatch_override(function, (*values.values(), *more), **options)
         if converts:
             values = _converted(function.__name__, values)
             if has_out and given.get("out") is not None:

@@ -10,7 +10,7 @@ from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.dispatch import compute, into_out
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, on_queue_of
+from dparray._array.operands import check_array, dispatch_override, on_queue_of, overriding
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import stack
@@ -60,6 +60,8 @@ def searchsorted(
     if isinstance(x2, bool | int | float | complex) and not isinstance(x2, np.generic):
         dtype = np.result_type(x1.dtype, x2 if not isinstance(x2, bool) else np.bool_)
         x2 = full((), x2, dtype, sycl_queue=x1.queue, usm_type=x1.usm_type)
+    if overriding((x2, sorter)) is not None:
+        return dispatch_override(searchsorted, (x1, x2), side=side, sorter=sorter)
     x2 = check_array("searchsorted", "x2", x2, placement_of(x1))
     named = [("x1", x1), ("x2", x2)]
     if sorter is not None:

@@ -23,8 +23,10 @@ from dparray._array.operands import (
     check_array,
     check_out,
     checked_scalar,
+    dispatch_override,
     is_taken_from_host,
     on_queue_of,
+    overriding,
 )
 from dparray._driver import traits_of
 from dparray._functions import bits, elementwise, mathematics, products
@@ -316,6 +318,9 @@ def _at(
 ) -> None:
     """Compute ``x[indices] = function(x[indices], values)``, once for each repeated index."""
     function = f"{name}.at"
+    if overriding((x, values)) is not None:
+        dispatch_override(call.at, (x, indices, values))  # type: ignore[attr-defined]
+        return
     x = check_array(function, "x", x)
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), x.queue, x.usm_type)

@@ -30,7 +30,9 @@ from dparray._array.operands import (
     check_array,
     check_out,
     checked_scalar,
+    dispatch_override,
     foreign_operand,
+    overriding,
     scalar_value,
     shared,
 )
@@ -238,6 +240,9 @@ class ElementwiseFunction:
                 for name, value in zip(self.parameters, values, strict=True)
             ]
             arrays = self._arrays(values)
+        taken = dispatch_override(self, values, out=out)
+        if taken is not NotImplemented:
+            return taken
         for name, value in zip(self.parameters, values, strict=True):
             if not isinstance(value, ndarray | bool | int | float | complex | np.number | np.bool_):
                 raise foreign_operand(self.__name__, name, value)
@@ -546,6 +551,9 @@ class ReductionFunction:
             DTypeError: the identity does not match the elements, or the result does not match
                 ``out``.
         """
+        if overriding((*operands, *named.values(), out)) is not None:
+            named |= {"axis": axis, "out": out, "keepdims": keepdims}
+            return dispatch_override(self, operands, **named)
         if self._map is not None:
             x = self._map(*operands, **named)
         elif len(operands) == 1 and not named:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import is_shareable, shared
+from dparray._array.operands import dispatch_override, is_shareable, shared
 from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
@@ -458,6 +458,9 @@ class JitFunction:
 
     def _call_otherwise(self, arguments: tuple[Any, ...], omitted: int) -> Any:
         """Handle a call with arguments other than arrays, integers and floats."""
+        taken = dispatch_override(self, arguments)
+        if taken is not NotImplemented:
+            return taken
         converted = tuple(
             self._checked(name, x) for name, x in zip(self._parameters, arguments, strict=True)
         )

@@ -179,11 +179,6 @@ def make_binder(classes: Sequence[type]) -> Binder:
 
 
 def _unsupported(cls: type) -> str:
-    if hasattr(cls, "shards"):  # an array of dp.distribute, which belongs to a higher layer
-        return (
-            "a sharded array; launch the kernel over its shards: "
-            "dp.call_kernel(kernel, dp.sharding.ShardedRange(x), x)"
-        )
     if cls is str or cls is type(None) or issubclass(cls, tuple | np.dtype | type):
         return (
             f"a {cls.__qualname__}, which only dp.constexpr parameters accept, as in "

@@ -16,7 +16,7 @@ import numpy as np
 from dparray import config
 from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
-from dparray._array.operands import layout_of
+from dparray._array.operands import dispatch_override, layout_of
 from dparray._compiler import compile
 from dparray._compiler.backend import lock
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
@@ -217,7 +217,10 @@ class KernelFunction:
         except KernelArgumentError:
             if hasattr(index_space, "launch_over"):  # a sharded array
                 return index_space.launch_over(self, arguments, depends_on)
-            raise
+            taken = dispatch_override("call_kernel", (self, index_space, *arguments))
+            if taken is NotImplemented:
+                raise
+            return taken
         traits = traits_of(queue)
         if type(index_space) is Range:
             size, local = index_space, None

@@ -21,6 +21,7 @@ from dparray.random.in_kernels import *
 __all__ = ["Generator"]
 __all__ += global_state.__all__ + in_kernels.__all__
 
+_guard(_sys.modules[__name__], global_state.__all__)
 for _class in global_state.RandomState.__mro__[:-1]:
     _guard(_class)
 

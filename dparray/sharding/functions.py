@@ -15,11 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout
+from dparray import _layout, special
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_fits
+from dparray._functions.user_functions import ElementwiseFunction
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
-from dparray.exceptions import ShapeError, ShardingError, UnsupportedFeatureError
+from dparray.exceptions import (
+    KernelArgumentError,
+    ShapeError,
+    ShardingError,
+    UnsupportedFeatureError,
+)
 from dparray.sharding.array import (
     ShardedArray,
     described,
@@ -85,15 +91,24 @@ def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
         return reduce(name, *args, **options)
     if name in _ALONG_AXIS:
         return along_axis(name, getattr(library(), name), _ALONG_AXIS[name], args, options)
-    raise UnsupportedFeatureError(
-        f"{name}: sharded arrays are not supported; apply it to each shard, "
-        f"x.map_blocks(...), or on one device, x.gather()"
-    )
+    raise _unsupported(name)
 
 
-def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Return an element-wise function on the shards of each device."""
-    function = getattr(library(), name)
+def elementwise_call(
+    name: str,
+    args: Sequence[Any],
+    options: dict[str, Any],
+    function: Callable[..., Any] | None = None,
+) -> Any:
+    """Return an element-wise function on the shards of each device.
+
+    Args:
+        name: its name, for errors.
+        args: its arguments by position.
+        options: its keyword arguments.
+        function: the function; that of the namespace by default.
+    """
+    function = function or getattr(library(), name)
     for key in ("shape", "device", "sycl_queue"):
         if options.get(key) is not None:
             raise _not_supported(name, key)
@@ -143,6 +158,8 @@ def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) ->
 
 @functools.cache
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    if isinstance(function, ElementwiseFunction):
+        return function.parameters
     return tuple(inspect.signature(function).parameters)
 
 
@@ -452,6 +469,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "shape": lambda x: x.shape,
     "ndim": lambda x: x.ndim,
     "size": lambda x: x.size,
+    "eval": lambda x: x.eval(),
 }
 
 
@@ -459,10 +477,40 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _dparray_function(
-    self: ShardedArray, name: str, args: Sequence[Any], options: dict[str, Any]
+    self: ShardedArray, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
 ) -> Any:
     """Call a public function of dparray with this array as an argument."""
+    if isinstance(function, ElementwiseFunction) or function in _of_special():
+        return elementwise_call(function.__name__, args, options, function)
+    name = function.__name__
+    if name == "call_kernel":
+        raise KernelArgumentError(
+            f"kernel {args[0].__name__}: an argument is a sharded array; launch the kernel over "
+            "its shards: dp.call_kernel(kernel, dp.sharding.ShardedRange(x), x)"
+        )
+    if getattr(library(), name, None) is not function and name in _known():
+        module = function.__module__.rpartition(".")[2]
+        raise _unsupported(name if module == "dparray" else f"{module}.{name}")
     return call(name, args, options)
+
+
+@functools.cache
+def _of_special() -> frozenset[Callable[..., Any]]:
+    """Return the element-wise functions of :mod:`dparray.special`."""
+    return frozenset(special._FUNCTIONS.values())
+
+
+@functools.cache
+def _known() -> frozenset[str]:
+    """Return the names of the functions of the namespace that sharded arrays support."""
+    return _ELEMENTWISE | FUNCTIONS.keys() | _REDUCTIONS.keys() | _ALONG_AXIS.keys()
+
+
+def _unsupported(name: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"{name}: sharded arrays are not supported; apply it to each shard, "
+        f"x.map_blocks(...), or on one device, x.gather()"
+    )
 
 
 def _array_ufunc(

@@ -54,7 +54,7 @@ BUDGETS = {
     "kernels": 4_870,
     "functions": 23_190,
     "compiled": 7_890,
-    "satellites": 20_000,
+    "satellites": 20_100,
     "tools": 10_340,
 }
 
