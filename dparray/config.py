@@ -37,7 +37,8 @@ Options:
         default, once per line; ``"error"`` raises :class:`dparray.FallbackError`. Explicit reads
         (``x.asnumpy()``, ``float(x)``, printing, files) and counts that decide a shape are allowed.
     notices (``DPARRAY_NOTICES``): in a terminal and in Jupyter, one line on the error stream
-        reports that the program waits for kernels to be compiled.
+        reports that the program waits for kernels to be compiled. Another reports that the
+        installation has no compiled fast path for small arrays.
     placement (``DPARRAY_PLACEMENT``): the device of each step of an expression: ``"follow"``, the
         default, uses the queue of the inputs, and inputs on several queues raise an error;
         ``"fastest"`` uses the device that finishes first, copies included; a function of the step

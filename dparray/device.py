@@ -25,6 +25,7 @@ from dparray._driver import (
     is_queue,
     is_same_device,
     missing,
+    root_of,
     sycl_queue_of,
     traits_of,
 )
@@ -53,6 +54,9 @@ waits: list[Callable[[Queue], None]] = []
 
 lock = threading.RLock()
 
+#: The processor without SYCL, which every installation has.
+HOST = "host:cpu"
+
 
 def _available() -> str:
     """Return the devices that can hold arrays, for errors, or the reason why there is none."""
@@ -68,7 +72,11 @@ def _each_device() -> Iterator[tuple[Driver, DriverDevice]]:
 
 def _why_none() -> str:
     reasons = [driver.why_none() for driver in drivers()]
-    return "; ".join([*reasons, *(f"{each.reason}: {each.fix}" for each in missing())])
+    reasons += [f"{each.reason}: {each.fix}" for each in missing()]
+    return "; ".join(reasons) + (
+        f". The CPU computes without them, as {HOST}: set DPARRAY_DEVICE={HOST}, or pass "
+        f'device="{HOST}"'
+    )
 
 
 class Device:
@@ -78,8 +86,9 @@ class Device:
     of the device; ``Device(queue)`` represents that queue.
 
     Args:
-        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``, ``"cuda:0"``); another
-            ``Device``, for example ``x.device`` of an array; ``None`` for the default device. Or an
+        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``, ``"host:cpu"``,
+            ``"cuda:0"``); another ``Device``, for example ``x.device`` of an array; ``None`` for
+            the default device. ``"cpu"`` is ``"host:cpu"`` if the option ``device`` is. Or an
             object of the driver: a ``dpctl.SyclDevice``, ``dpctl.SyclQueue``, ``cuda.core.Device``,
             or a stream of a CUDA library.
 
@@ -288,6 +297,8 @@ def _queue_named(device: Any) -> Queue:
     Raises:
         DeviceError: it names none.
     """
+    if isinstance(device, str) and device.lower() == "cpu" and config.device == HOST:
+        device = HOST
     for driver in drivers_for(device):
         if isinstance(device, str):
             selected = driver.select(device)
@@ -356,11 +367,19 @@ class DeviceList(list[Device]):
 def devices() -> DeviceList:
     """Return all root devices that can hold arrays, the default first.
 
+    ``host:cpu`` is listed where SYCL is not installed, or if it is the default.
+
     Example:
         >>> [device.device_type for device in dp.devices()]
         ['cpu']
     """
-    return DeviceList(Device(driver.default_queue(each)) for driver, each in _each_device())
+    found = [Device(driver.default_queue(each)) for driver, each in _each_device()]
+    try:
+        default = default_device().queue
+    except DeviceError:  # The option names none of this machine, or there is none.
+        return DeviceList(found)
+    first = Device(driver_of(default).default_queue(root_of(default)))
+    return DeviceList([first, *(each for each in found if each != first)])
 
 
 def is_available(device: str | None = None) -> bool:

@@ -15,10 +15,13 @@ from pathlib import Path
 from types import ModuleType
 
 _FOLDER = Path(__file__).parent
+#: The line that adds the module to an installation.
+BUILD = "install a C compiler, then run `python -m dparray._array.build_fastpath`"
 
 
-def _load() -> ModuleType | None:
-    """Return the compiled module; ``None`` if there is none for this Python and this source.
+def _load() -> tuple[ModuleType | None, str]:
+    """Return the compiled module; ``None`` if there is none for this Python and this source, and
+    the reason if the installation lacks it.
 
     Raises:
         ImportError: ``DPARRAY_COMPILED`` names a file that is not such a module.
@@ -26,7 +29,7 @@ def _load() -> ModuleType | None:
     named = os.environ.get("DPARRAY_COMPILED", "")
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     if named == "0" or not has_lock:
-        return None
+        return None, ""
     file = Path(named) if named else _FOLDER / "_fastpath.abi3.so"
     module, reason = _load_file(file)
     if module is None and named:
@@ -34,7 +37,7 @@ def _load() -> ModuleType | None:
             f"DPARRAY_COMPILED={named}: {reason}; unset the variable to load the module that the "
             "install built, or set it to 0 to do without"
         )
-    return module
+    return module, reason
 
 
 def _load_file(file: Path) -> tuple[ModuleType | None, str]:
@@ -57,6 +60,6 @@ def _load_file(file: Path) -> tuple[ModuleType | None, str]:
     return module, ""
 
 
-module = _load()
+module, missing_reason = _load()
 #: The base class of arrays.
 Base: type = object if module is None else module.Base

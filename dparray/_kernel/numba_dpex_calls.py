@@ -38,14 +38,15 @@ def call_kernel(kernel_fn: Any, index_space: Any, *kernel_args: Any) -> None:
 
 def call_kernel_async(
     kernel_fn: Any, index_space: Any, dependent_events: Any, *kernel_args: Any
-) -> tuple[dpctl.SyclEvent, dpctl.SyclEvent]:
+) -> tuple[dpctl.SyclEvent | Event, dpctl.SyclEvent | Event]:
     """Launch a kernel after ``dependent_events``; return its event twice.
 
     numba-dpex's first event belongs to the task that releases the arguments; here the queue's order
-    releases them.
+    releases them. On a device without SYCL, the events are dparray's.
     """
-    event = _launch(kernel_fn, index_space, dependent_events, kernel_args).sycl_event
-    return event, event
+    event = _launch(kernel_fn, index_space, dependent_events, kernel_args)
+    shown = getattr(event, "sycl_event", event)
+    return shown, shown
 
 
 def _launch(

@@ -62,6 +62,7 @@ def gather() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "driver_files": os.environ.get("OCL_ICD_FILENAMES"),
+        "fast_path": _fast_path(),
         "kernel_cache": None if directory is None else str(directory),
         "error": _error(),
         "platforms": [],
@@ -81,6 +82,17 @@ def _error() -> str | None:
         return str(startup.failure)
     absent = [f"{each.reason}: {each.fix}" for each in missing()]
     return None if drivers() else "; ".join(absent)
+
+
+def _fast_path() -> str:
+    """Return the state of the C module for small arrays."""
+    if startup.failure is not None:
+        return "unknown"
+    fastpath = importlib.import_module("dparray._array.fastpath")
+    if fastpath.module is not None:
+        return "compiled"
+    reason = fastpath.missing_reason
+    return f"missing: {reason}; {fastpath.BUILD}" if reason else "switched off"
 
 
 def _costs() -> dict[str, float]:
@@ -174,6 +186,7 @@ def as_text(found: dict[str, Any]) -> str:
                 ("Python", found["python"]),
                 ("packages", packages),
                 ("driver files", found["driver_files"] or "those registered with the system"),
+                ("fast path", found["fast_path"]),
                 ("kernel cache", found["kernel_cache"]),
             ]
         )

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from dparray.exceptions import OnnxError
 from dparray.onnx.explanation import ModelExplanation, NodePlan
-from dparray.onnx.registry import operator
 
 if TYPE_CHECKING:
     from dparray.onnx.model import Model, ValueInfo, load
     from dparray.onnx.operators import SupportedOperator, supported
+    from dparray.onnx.registry import operator
 
 #: Imported lazily, since they need packages that dparray does not depend on.
 _LATER = {
@@ -26,6 +26,7 @@ _LATER = {
     "load": "model",
     "SupportedOperator": "operators",
     "supported": "operators",
+    "operator": "registry",
 }
 
 

@@ -27,6 +27,17 @@ def test_the_option_names_the_default_device() -> None:
     assert dp.default_device() == dp.devices()[0]
 
 
+def test_the_processor_without_sycl_is_the_cpu_if_it_is_the_default() -> None:
+    others = dp.devices()
+    with dp.config.override(device="host:cpu"):
+        host = dp.default_device()
+        assert host.filter_string == "host:cpu"
+        assert dp.devices()[0] == dp.Device("cpu") == host
+        assert set(dp.devices()) == {host, *others}
+    with dp.config.override(device="no such device"):
+        assert dp.devices() == others
+
+
 def test_a_call_and_a_block_come_before_the_option() -> None:
     chosen = dp.Device("cpu").new_queue()
     dp.set_default_device(chosen)

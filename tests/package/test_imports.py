@@ -204,5 +204,6 @@ def test_without_sycl_the_host_computes_and_its_devices_are_missing() -> None:
         "[1.0, 1.0, 1.0] ['host:cpu']",
         "[1.0, 1.0, 1.0]",
         "device: no device matches 'opencl:cpu:0'; available: host:cpu. opencl:cpu:0 needs more: "
-        'dpctl is not installed: pip install "dparray[sycl]", for CPUs and Intel GPUs',
+        'dpctl is not installed: pip install "dpctl==0.22.*" "dpnp==0.20.*" '
+        '"intel-opencl-rt>=2025.1", for CPUs and Intel GPUs',
     ]

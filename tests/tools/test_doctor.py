@@ -37,8 +37,9 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def statuses(run: subprocess.CompletedProcess[str]) -> dict[str, str]:
-    return {result["link"]: result["status"] for result in json.loads(run.stdout)}
+def statuses(run: subprocess.CompletedProcess[str], device: str = "") -> dict[str, str]:
+    results = json.loads(run.stdout)
+    return {each["link"]: each["status"] for each in results if each["device"] == device}
 
 
 def remedy_of(run: subprocess.CompletedProcess[str], link: str) -> str:
@@ -69,6 +70,8 @@ def test_a_driver_file_that_is_not_there() -> None:
         assert found["devices"] == FAILED
         assert "pip install --upgrade" in remedy_of(run, "devices")
         assert found["kernel"] == found["memory"] == SKIPPED
+        assert "DPARRAY_DEVICE=host:cpu" in remedy_of(run, "devices")
+        assert set(statuses(run, "host:cpu").values()) == {OK}
 
 
 def test_a_driver_file_that_is_no_driver(tmp_path: Path) -> None:
@@ -288,6 +291,32 @@ def test_the_packages_are_those_that_the_project_asks_for() -> None:
     assert str(oldest_driver) == ">=2025.1"
 
 
+@pytest.mark.parametrize("extra", ["sycl", "cuda"])
+def test_a_fix_installs_the_packages_of_the_extra(extra: str) -> None:
+    import shlex
+
+    from dparray._driver import module_of
+    from tests.package.test_packaging import PROJECT
+
+    assert shlex.split(module_of(extra, "prepare").INSTALL) == [
+        "pip",
+        "install",
+        *PROJECT["project"]["optional-dependencies"][extra],
+    ]
+
+
+def test_a_missing_fast_path_is_a_fault_with_a_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dparray._array import fastpath
+
+    monkeypatch.setattr(fastpath, "module", None)
+    monkeypatch.setattr(fastpath, "missing_reason", "there is no such file")
+    with pytest.raises(Broken, match="there is no such file") as caught:
+        links.check_fast_path()
+    assert "python -m dparray._array.build_fastpath" in caught.value.remedy
+    monkeypatch.setattr(fastpath, "missing_reason", "")
+    assert "DPARRAY_COMPILED=0" in links.check_fast_path()
+
+
 def test_packages_that_are_missing_or_do_not_work_together() -> None:
     installed = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
     assert links.check_packages(installed.get)
@@ -302,7 +331,7 @@ def test_packages_that_are_missing_or_do_not_work_together() -> None:
 def test_the_packages_of_sycl_may_be_absent_together() -> None:
     base = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
     del base["dpctl"], base["dpnp"]
-    assert 'pip install "dparray[sycl]"' in links.check_packages(base.get)
+    assert 'pip install "dpctl==0.22.*"' in links.check_packages(base.get)
     with pytest.raises(Broken, match=r"^dpnp is not installed$"):
         links.check_packages((base | {"dpctl": "0.22"}).get)
 
@@ -374,7 +403,7 @@ def test_a_compiler_that_does_not_load() -> None:
 
     with pytest.raises(Broken, match=r"^import numba: RuntimeError: LLVM is of") as caught:
         links.check_compiler(load)
-    assert "reinstall dparray" in caught.value.remedy
+    assert "install dparray again" in caught.value.remedy
 
 
 def fake_device(**attributes: Any) -> Any:

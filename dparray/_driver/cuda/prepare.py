@@ -7,7 +7,11 @@ import importlib
 #: The oldest supported version of CUDA, in the encoding of `cuDriverGetVersion`.
 _OLDEST = 13000
 PACKAGE = "cuda-core"
-INSTALL = 'pip install "dparray[cuda]"'
+#: The packages of the extra, whose name works only where an index has dparray.
+INSTALL = (
+    'pip install "cuda-bindings==13.*" "cuda-core>=1.2,<2" "cupy-cuda13x[ctk]>=14" '
+    '"nvidia-nvvm>=13"'
+)
 
 
 def absence() -> tuple[str, str] | None:

@@ -81,7 +81,8 @@ def late_import() -> str | None:
 
 
 PACKAGE = "dpctl"
-INSTALL = 'pip install "dparray[sycl]"'
+#: The packages of the extra, whose name works only where an index has dparray.
+INSTALL = 'pip install "dpctl==0.22.*" "dpnp==0.20.*" "intel-opencl-rt>=2025.1"'
 
 
 def absence() -> tuple[str, str] | None:

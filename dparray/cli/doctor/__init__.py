@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from dparray.cli.doctor.links import LINKS, Broken, Link
+from dparray.cli.doctor.links import HOST, LINKS, Broken, Link
 
 __all__ = ["Result", "add_arguments", "examine", "run", "run_here"]
 
@@ -98,14 +98,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _examine_devices(links: Sequence[Link], device: str | None) -> Iterator[Result]:
-    """Check the links, and those about a device on every other device, too."""
+    """Check the links, and those about a device on every other device, too.
+
+    If no default device can be used, the other device is the processor without SYCL.
+    """
     has_devices = True
     for result in examine(links, device):
         has_devices &= result.link not in ("imports", "devices") or result.status == OK
         yield result
     of_device = [link for link in links if link.is_of_device]
-    if device is None and has_devices and of_device:
-        for other in _other_devices():
+    if device is None and of_device:
+        for other in _other_devices() if has_devices else [HOST]:
             for result in examine(of_device, other):
                 yield dataclasses.replace(result, device=other)
 

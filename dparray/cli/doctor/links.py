@@ -53,7 +53,13 @@ _NEWER_GPU_DRIVER = (
 )
 #: The oldest GPU driver that built dparray's modules in tests (`make gpu-driver`): 22.43.
 OLDEST_GPU_DRIVER = (22, 43)
-_REINSTALL = "reinstall dparray into an empty environment: pip install dparray"
+_REINSTALL = "install dparray again, into an empty environment"
+#: The processor without SYCL, which every installation has.
+HOST = "host:cpu"
+_WITHOUT_SYCL = f"to compute on the CPU without SYCL: DPARRAY_DEVICE={HOST}"
+_REINSTALL_SYCL = (
+    f"{_prepare.INSTALL.replace('install', 'install --force-reinstall')}\n{_WITHOUT_SYCL}"
+)
 _SYSTEM_DRIVERS = Path("/etc/OpenCL/vendors")
 
 
@@ -221,6 +227,20 @@ def check_writer(emit: Callable[[str], bytes] = client.emit) -> str:
     return f"llvmlite {installed_version('llvmlite')}"
 
 
+def check_fast_path(load: Callable[[str], Any] = importlib.import_module) -> str:
+    """Check that the C module for small arrays is there, unless it cannot or must not be used."""
+    fastpath = load("dparray._array.fastpath")
+    if fastpath.module is not None:
+        return "compiled"
+    if fastpath.missing_reason:
+        raise Broken(
+            f"small arrays have no compiled fast path: {fastpath.missing_reason}; their operations "
+            "take 10 us instead of 0.3 us",
+            fastpath.BUILD,
+        )
+    return "not used, with DPARRAY_COMPILED=0 or without the global interpreter lock"
+
+
 # --- in a separate process ----------------------------------------------------------------------
 
 
@@ -237,7 +257,8 @@ def check_imports(
         try:
             load(name)
         except Exception as error:
-            raise Broken(f"import {name}: {type(error).__name__}: {error}", _REINSTALL) from None
+            fix = _REINSTALL if name == "dparray" else _REINSTALL_SYCL
+            raise Broken(f"import {name}: {type(error).__name__}: {error}", fix) from None
     startup = importlib.import_module("dparray._runtime.startup")
     if startup.failure is not None:
         raise Broken(str(startup.failure.__cause__ or startup.failure), _REINSTALL)
@@ -288,7 +309,9 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
                 f"unset ONEAPI_DEVICE_SELECTOR={selector}, which hides devices from SYCL, or "
                 "choose by type alone: ONEAPI_DEVICE_SELECTOR='*:cpu'\n" + remedy
             )
-        raise Broken("\n".join(lines) or "the drivers show no SYCL device", remedy)
+        raise Broken(
+            "\n".join(lines) or "the drivers show no SYCL device", f"{remedy}\n{_WITHOUT_SYCL}"
+        )
     first = module_of("sycl", "report").default() if found is None else found[0]
     if module.missing_usm(first):
         raise Broken(
@@ -599,6 +622,7 @@ LINKS: tuple[Link, ...] = (
     Link("writer", lambda device: check_writer()),
     Link("imports", lambda device: check_imports(_imported()), isolated=True),
     Link("devices", check_devices, ("imports",), isolated=True),
+    Link("fast-path", lambda device: check_fast_path(), ("imports",), isolated=True),
     Link("compiler", lambda device: check_compiler(), _ON_DEVICE, isolated=True),
     Link("driver-age", lambda device: check_driver_age(), _ON_DEVICE, isolated=True),
     Link("nvidia", lambda device: check_cuda(), isolated=True),
