@@ -74,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if config.getoption("--all"):
         os.environ["DPARRAY_TEST_ALL"] = "1"  # read by `tests.support.examples`, also in workers
+    os.environ["DPARRAY_VERIFY_IR"] = "1"  # read by `dparray._ir.passes`
     if kept := os.environ.get("DPARRAY_TEST_CACHE"):
         os.environ["DPARRAY_CACHE_DIR"] = os.path.abspath(kept)
     else:

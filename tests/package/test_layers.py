@@ -27,6 +27,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("runtime", "_log config device _dtypes _layout _type_keys _placement _runtime"),
     ("memory", "memory"),
     ("graph", "_graph"),
+    ("ir", "_ir"),
     ("codegen", "_codegen"),
     ("compiler", "_compiler kernel_api kernels"),
     ("evaluate", "_evaluate"),
@@ -47,6 +48,7 @@ BUDGETS = {
     "runtime": 4_260,
     "memory": 4_190,
     "graph": 2_090,
+    "ir": 1_600,
     "codegen": 3_730,
     "compiler": 23_870,
     "evaluate": 5_150,
@@ -80,6 +82,7 @@ USERS = {
 HOST_HALF = [
     *("exceptions", "_hooks", "config", "_dtypes", "_layout", "_type_keys", "_driver.marks"),
     *("_runtime.startup", "_graph.node", "_graph.ops", "_graph.reductions"),
+    *("_ir.instructions", "_ir.facts", "_ir.passes", "_ir.text", "_ir.verify"),
     *("_codegen.elementwise", "_codegen.reduction_text", "_evaluate.schedule"),
     *("_compiler.cache", "_compiler.diagnosis", "_compiler.key", "_scheduling.heft"),
     *("_simulator.numbers", "_simulator.memory"),
