@@ -28,14 +28,18 @@ def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
 
     The bin is computed from the distance. A value next to an edge is compared with it, as in NumPy,
     so that the stored value of the edge decides the side. The last bin includes its right edge; NaN
-    and values outside are in no bin. Parameters as in :func:`make_histogram_kernel`.
+    and values outside are in no bin. ``low`` and ``high`` are the first and the last edge, so that
+    memory is read for values next to an edge only; the other parameters are those of
+    :func:`make_histogram_kernel`.
     """
     half = dtype(0.5)
 
-    def bin_between_edges(value: Any, edges: Any, bins: Any, scale: Any, margin: Any) -> Any:
+    def bin_between_edges(
+        value: Any, edges: Any, low: Any, high: Any, bins: Any, scale: Any, margin: Any
+    ) -> Any:
         index = int64(-1)
-        if value >= edges[0] and value <= edges[uint64(bins)]:
-            distance = dtype((value - edges[0]) * scale)
+        if value >= low and value <= high:
+            distance = dtype((value - low) * scale)
             # Conversions of reals to 32-bit integers are five times as fast as those to 64-bit
             # ones.
             whole = int32(distance)
@@ -51,7 +55,9 @@ def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
     return bin_between_edges
 
 
-def bin_of_integer(value: Any, edges: Any, bins: Any, scale: Any, margin: Any) -> Any:
+def bin_of_integer(
+    value: Any, edges: Any, low: Any, high: Any, bins: Any, scale: Any, margin: Any
+) -> Any:
     """Return a small integer as its own bin; also a device function."""
     return int64(value) if value >= 0 and value < bins else int64(-1)
 
@@ -82,11 +88,12 @@ def make_histogram_kernel(bin_of: Callable[..., Any]) -> Callable[..., None]:
             return
         row = uint64(c)
         bins = rows.shape[1]
+        low, high = edges[0], edges[uint64(bins)]
         for index in range(bins):
             rows[row, uint64(index)] = 0
         i = uint64(c * chunk)
         for _ in range(min(chunk, x.size - c * chunk)):
-            index = bin_of(x[i], edges, bins, scale, margin)
+            index = bin_of(x[i], edges, low, high, bins, scale, margin)
             if index >= 0:
                 rows[row, uint64(index)] += 1
             i += uint64(1)

@@ -17,18 +17,21 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from numpy import int32, int64, uint64
+from numpy import int32, int64, uint32, uint64
 
 from dparray.kernel_api import (
     AddressSpace,
     AtomicRef,
+    MemoryOrder,
     MemoryScope,
+    PrivateArray,
     group_barrier,
     select_from_group,
 )
 from dparray.kernels.combine import identity
 
 __all__ = [
+    "COUNTED",
     "ELEMENTS",
     "make_carry_kernel",
     "make_group_scan",
@@ -40,6 +43,8 @@ __all__ = [
 
 #: The number of consecutive elements of a work-item in a tile.
 ELEMENTS = 4
+#: The number of elements that a work-item loads before it counts them.
+COUNTED = 8
 
 
 @functools.cache
@@ -214,45 +219,90 @@ def make_tile_select_kernel(scan: Callable[..., Any]) -> Callable[..., None]:
 
 
 @functools.cache
-def make_local_count_kernel(bin_of: Callable[..., Any], is_local: bool) -> Callable[..., None]:
+def make_local_count_kernel(
+    bin_of: Callable[..., Any], dtype: type, count: type, is_local: bool
+) -> Callable[..., None]:
     """Count the elements in bins.
 
-    Work-items traverse the input together, with the size of the range as stride. A group adds its
-    counts in local memory, with atomic operations, and then adds them to the result once.
+    Groups traverse the input together, a tile of ``COUNTED`` elements for each work-item at a time.
+    All elements of a tile are loaded before the first of them is counted, because a compiler must
+    not move a load across an atomic operation. Counts are in local memory, with atomic operations
+    on the copy that a sub-group shares with few others, and are added to the result once.
 
     Args:
         bin_of: ``bin_of_integer`` or the result of ``make_bin_between_edges`` as a device function.
+        dtype: the NumPy scalar type of ``x``.
+        count: the NumPy scalar type of ``out``.
         is_local: whether the counts of a group are in local memory, or all in the result.
 
     Kernel parameters:
         x (n,): input, integers or reals; at most 2**31 - 1.
-        out (bins,): output of int32, zeros at first.
-        counts (bins,): local memory of int32; 1 element if not ``is_local``.
+        out (bins,): output, zeros at first.
+        counts (copies * bins,): local memory of int32; 1 element if not ``is_local``.
+        copies: how many copies of the counts a group has, at most one for each of its sub-groups.
         edges, scale, margin: as in ``make_histogram_kernel``; ignored for integers.
+        low, high: the first and the last edge; ignored for integers.
     """
 
     def local_count(
-        nd_item: Any, x: Any, out: Any, counts: Any, edges: Any, scale: Any, margin: Any
+        nd_item: Any,
+        x: Any,
+        out: Any,
+        counts: Any,
+        copies: int,
+        edges: Any,
+        low: Any,
+        high: Any,
+        scale: Any,
+        margin: Any,
     ) -> None:
         group = nd_item.get_group()
-        lane = nd_item.get_local_id(0)
-        lanes = nd_item.get_local_range(0)
+        lane = uint32(nd_item.get_local_id(0))
+        lanes = uint32(nd_item.get_local_range(0))
         bins = out.size
+        own = int64(uint32(nd_item.get_sub_group().get_group_id()) % uint32(copies)) * bins
         if is_local:
-            for at in range(lane, bins, lanes):
+            for at in range(int64(lane), copies * bins, int64(lanes)):
                 counts[uint64(at)] = 0
             group_barrier(group, MemoryScope.WORK_GROUP)
-        for i in range(nd_item.get_global_id(0), x.size, nd_item.get_global_range(0)):
-            index = bin_of(x[uint64(i)], edges, bins, scale, margin)
+
+        def add(value: Any) -> None:
+            index = bin_of(value, edges, low, high, bins, scale, margin)
             if index >= 0:
                 if is_local:
-                    AtomicRef(counts, index, address_space=AddressSpace.LOCAL).fetch_add(int32(1))
+                    AtomicRef(
+                        counts,
+                        own + index,
+                        memory_order=MemoryOrder.RELAXED,
+                        memory_scope=MemoryScope.WORK_GROUP,
+                        address_space=AddressSpace.LOCAL,
+                    ).fetch_add(int32(1))
                 else:
-                    AtomicRef(out, index).fetch_add(int32(1))
+                    AtomicRef(out, index, memory_order=MemoryOrder.RELAXED).fetch_add(count(1))
+
+        size = uint64(x.size)
+        tile = uint64(lanes * uint32(COUNTED))
+        step = uint64(nd_item.get_global_range(0)) * uint64(COUNTED)
+        first = uint64(group.get_group_id(0)) * tile
+        values = PrivateArray(COUNTED, dtype)
+        while first + tile <= size:
+            for k in range(COUNTED):
+                values[k] = x[first + uint64(uint32(k) * lanes + lane)]
+            for k in range(COUNTED):
+                add(values[k])
+            first += step
+        i = first + uint64(lane)
+        while i < size:  # the tile that is not full, of one group
+            add(x[i])
+            i += uint64(lanes)
+
         if is_local:
             group_barrier(group, MemoryScope.WORK_GROUP)
-            for at in range(lane, bins, lanes):
-                if counts[uint64(at)] > 0:
-                    AtomicRef(out, at).fetch_add(counts[uint64(at)])
+            for at in range(int64(lane), bins, int64(lanes)):
+                total = int32(0)
+                for number in range(copies):
+                    total += counts[uint64(number * bins + at)]
+                if total > 0:
+                    AtomicRef(out, at, memory_order=MemoryOrder.RELAXED).fetch_add(count(total))
 
     return local_count

@@ -91,7 +91,8 @@ def count_in_bins(
     rounding = 8 * float(np.finfo(scalar).eps)
     margin = rounding * (number + float(scale) * max(abs(float(low)), abs(float(high))))
     if tiles.counts_in_tiles(x):
-        return tiles.count_in_bins(x, edges, scale, scalar(margin), where), edges
+        ends = host_edges[0], host_edges[-1]
+        return tiles.count_in_bins(x, edges, ends, scale, scalar(margin), where), edges
     rows, index_space, chunk = _rows(x, number, where)
     counting = kernel_of(make_histogram_kernel, tiles.bin_between_edges(scalar))
     call_kernel(counting, index_space, x, edges, rows, chunk, scale, scalar(margin))

@@ -25,6 +25,7 @@ from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.histogram import bin_of_integer, make_bin_between_edges
 from dparray.kernels.tiles import (
+    COUNTED,
     ELEMENTS,
     make_carry_kernel,
     make_group_scan,
@@ -146,28 +147,45 @@ def counts_in_tiles(x: ndarray) -> bool:
     return uses_tiles(x.queue) and x.size <= _MAX_COUNTED
 
 
-def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Placement) -> ndarray:
-    """Count the elements in bins of equal width, as int64."""
-    index_space, out, counts, is_local = _counters(x, edges.size - 1, where)
+def count_in_bins(
+    x: ndarray,
+    edges: ndarray,
+    ends: tuple[Any, Any],
+    scale: Any,
+    margin: Any,
+    where: Placement,
+) -> ndarray:
+    """Count the elements in bins of equal width, as int64; ``ends`` are the outer edges."""
     kind: Any = edges.dtype.type
-    counting = kernel_of(make_local_count_kernel, bin_between_edges(kind), is_local)
-    call_kernel(counting, index_space, x, out, counts, edges, scale, margin)
-    return out.astype(np.int64)
+    return _counted(bin_between_edges(kind), x, edges.size - 1, where, edges, *ends, scale, margin)
 
 
 def count_integers(x: ndarray, bins: int, where: Placement) -> ndarray:
     """Count the occurrences of each integer from 0 on, as int64."""
-    index_space, out, counts, is_local = _counters(x, bins, where)
-    counting = kernel_of(make_local_count_kernel, _bin_of_integer, is_local)
-    call_kernel(counting, index_space, x, out, counts, x, 0, 0)
-    return out.astype(np.int64)
+    return _counted(_bin_of_integer, x, bins, where, x, 0, 0, 0, 0)
 
 
-def _counters(x: ndarray, bins: int, where: Placement) -> tuple[Any, ndarray, Any, bool]:
+def _counted(
+    bin_of: DeviceFunction, x: ndarray, bins: int, where: Placement, *parameters: Any
+) -> ndarray:
     traits = traits_of(x.queue)
     local = local_size(traits)
-    resident = traits.units * traits.threads * traits.sub_group // local
-    groups = max(1, min(-(-x.size // local), resident))
-    fits = bins <= traits.local_memory // _LOCAL_MEMORY_SHARE // 4
-    counts = LocalAccessor(bins if fits else 1, np.dtype(np.int32))
-    return NdRange(groups * local, local), filled(bins, np.int32(0), where), counts, fits
+    # A work-item counts this many elements at a time, but small arrays use all units of the device.
+    groups = max(1, min(-(-x.size // (local * COUNTED)), _resident_groups(traits, local)))
+    fitting = traits.local_memory // _LOCAL_MEMORY_SHARE // (4 * max(bins, 1))
+    copies = min(fitting, local // traits.sub_group)
+    # All counts fit in 32 bits, for devices without atomic operations on 64.
+    dtype = np.dtype(np.int64 if "atomic64" in traits.aspects else np.int32)
+    kind: Any = dtype.type
+    out = filled(bins, kind(0), where)
+    counts = LocalAccessor(max(copies * bins, 1), np.dtype(np.int32))
+    element: Any = x.dtype.type
+    counting = kernel_of(make_local_count_kernel, bin_of, element, kind, copies > 0)
+    index_space = NdRange(groups * local, local)
+    call_kernel(counting, index_space, x, out, counts, max(copies, 1), *parameters)
+    return out if kind is np.int64 else out.astype(np.int64)
+
+
+def _resident_groups(traits: Traits, local: int) -> int:
+    """Return how many groups a device holds at a time."""
+    return max(1, traits.units * traits.threads * traits.sub_group // local)
