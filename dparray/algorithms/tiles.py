@@ -30,6 +30,8 @@ from dparray.kernels.tiles import (
     make_carry_kernel,
     make_group_scan,
     make_local_count_kernel,
+    make_look_back_kernel,
+    make_tile_access,
     make_tile_scan_kernel,
     make_tile_select_kernel,
     make_tile_total_kernel,
@@ -57,12 +59,26 @@ def local_size(traits: Traits, most: int = _LOCAL) -> int:
 
 
 def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> None:
-    """Scan a nonempty 1-D array in three launches."""
+    """Scan a nonempty 1-D array: integers in one launch, reals in three.
+
+    In one launch, the order in which results are combined differs from run to run.
+    """
     start = scalar_of(op, initial, out.dtype)
-    index_space, carry, scratch = _carries(op, x, out.dtype, start)
     kind: Any = out.dtype.type
-    scanning = kernel_of(make_tile_scan_kernel, op, *_functions(op, kind), kind, inclusive)
-    call_kernel(scanning, index_space, x, carry, out, scratch)
+    combine, scanning = _functions(op, kind)
+    make = make_look_back_kernel if out.dtype.kind in "iu" else make_tile_scan_kernel
+    kernel = kernel_of(make, op, combine, scanning, _access(kind), kind, inclusive)
+    index_space, tiles, scratch, tile = _tiles(x, out.dtype)
+    where = Placement(x.queue, "device")
+    if out.dtype.kind in "iu":
+        progress = filled(tiles + 1, np.int32(0), where)
+        total, carry = new(tiles, out.dtype, where), new(tiles, out.dtype, where)
+        shared, number = LocalAccessor(1, out.dtype), LocalAccessor(1, np.dtype(np.int32))
+        arguments = (x, out, progress, total, carry, start, scratch, tile, shared, number)
+    else:
+        carry = _carries(op, x, out.dtype, start)
+        arguments = (x, carry, out, scratch, tile)
+    call_kernel(kernel, index_space, *arguments)
 
 
 def has_scan(op: str, x: ndarray, loop_dtype: np.dtype[Any]) -> bool:
@@ -98,32 +114,45 @@ def scan_axis(
 
 def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
     """Return the selected elements; the host reads only the size of the result."""
-    index_space, carry, scratch = _carries("add", mask, np.dtype(np.int64), np.int64(0))
+    carry = _carries("add", mask, np.dtype(np.int64), np.int64(0))
     out = new(int(carry[-1:].item()), x.dtype, where)
     if out.size:
-        _, scanning = _functions("add", np.int64)
-        selecting = kernel_of(make_tile_select_kernel, scanning)
-        call_kernel(selecting, index_space, x, mask, carry, out, scratch)
+        index_space, _, scratch, tile = _tiles(mask, np.dtype(np.int32))
+        _, scanning = _functions("add", np.int32)
+        selecting = kernel_of(make_tile_select_kernel, scanning, _access(np.int32))
+        call_kernel(selecting, index_space, x, mask, carry, out, scratch, tile)
     return out
 
 
-def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any, ndarray, Any]:
-    """Return the range over all tiles, the prefix of each tile, the total and the scratch."""
-    queue = x.queue
-    local = local_size(traits_of(queue))
+def _tiles(x: ndarray, dtype: np.dtype[Any]) -> tuple[NdRange, int, Any, Any]:
+    """Return the range over all tiles, their number, and the local memory of a group."""
+    local = local_size(traits_of(x.queue))
     tiles = -(-x.size // (local * ELEMENTS))
-    where = Placement(queue, "device")
+    tile = LocalAccessor(local * (ELEMENTS + 1), dtype)
+    return NdRange(tiles * local, local), tiles, LocalAccessor(local, dtype), tile
+
+
+def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> ndarray:
+    """Return the result before each tile, and that of all tiles."""
+    index_space, tiles, scratch, _ = _tiles(x, dtype)
+    where = Placement(x.queue, "device")
     total, carry = new(tiles, dtype, where), new(tiles + 1, dtype, where)
-    scratch, index_space = LocalAccessor(local, dtype), NdRange(tiles * local, local)
     kind: Any = dtype.type
     functions = _functions(op, kind)
     reducing = kernel_of(make_tile_total_kernel, op, *functions, kind)
     carrying = kernel_of(make_carry_kernel, op, *functions, kind)
     call_kernel(reducing, index_space, x, total, scratch)
-    lanes = local_size(traits_of(queue), _LANES)
+    lanes = local_size(traits_of(x.queue), _LANES)
     of_lanes = LocalAccessor(lanes, dtype)
     call_kernel(carrying, NdRange(lanes, lanes), total, carry, of_lanes, start)
-    return index_space, carry, scratch
+    return carry
+
+
+@functools.cache
+def _access(dtype: type) -> tuple[DeviceFunction, DeviceFunction]:
+    """Return the device functions that load and store a tile."""
+    load, store = make_tile_access(dtype)
+    return device_func(load), device_func(store)
 
 
 @functools.cache

@@ -115,27 +115,46 @@ def test_distances_by_tiles_of_both_sets(shape: tuple[int, ...], dtype: str) -> 
 
 @pytest.mark.parametrize("sub_group", [4, 8])
 def test_the_kernels_are_right_in_the_simulator(sub_group: int) -> None:
-    x = np.arange(50, dtype="i8") % 7
+    x = np.arange(300, dtype="i8") % 7
     combine = OPERATIONS["add"].combine
-    scan = tiles.make_group_scan(combine, np.int64)
-    total, carry, out = np.zeros(2, "i8"), np.zeros(3, "i8"), np.zeros(50, "i8")
-    scratch = dp.LocalAccessor(8, np.dtype("i8"))
-    ranges = dp.NdRange(16, 8), dp.NdRange(8, 8)
+    scan, access = tiles.make_group_scan(combine, np.int64), tiles.make_tile_access(np.int64)
+    total, carry, out = np.zeros(3, "i8"), np.zeros(4, "i8"), np.zeros(300, "i8")
+    scratch, tile = (dp.LocalAccessor(size, np.dtype("i8")) for size in (8, 8 * 17))
+    ranges = dp.NdRange(24, 8), dp.NdRange(8, 8)
     options = {"sub_group_size": sub_group}
     functions = ("add", combine, scan, np.int64)
     dp.simulate(tiles.make_tile_total_kernel(*functions), ranges[0], x, total, scratch, **options)
-    assert total.tolist() == [x[:32].sum(), x[32:].sum()]
+    sums = [x[at : at + 128].sum() for at in (0, 128, 256)]
+    assert total.tolist() == sums
     carrying = tiles.make_carry_kernel(*functions)
     dp.simulate(carrying, ranges[1], total, carry, scratch, np.int64(3), **options)
-    assert carry.tolist() == [3, 3 + x[:32].sum(), 3 + x.sum()]
-    scanning = tiles.make_tile_scan_kernel(*functions, True)
-    dp.simulate(scanning, ranges[0], x, carry, out, scratch, **options)
+    assert carry.tolist() == [3, *(3 + np.cumsum(sums))]
+    scanning = tiles.make_tile_scan_kernel(*functions[:3], access, np.int64, True)
+    dp.simulate(scanning, ranges[0], x, carry, out, scratch, tile, **options)
     assert out.tolist() == (3 + x.cumsum()).tolist()
     mask, chosen = x > 3, np.zeros((x > 3).sum(), "i8")
     dp.simulate(
         tiles.make_tile_total_kernel(*functions), ranges[0], mask, total, scratch, **options
     )
     dp.simulate(carrying, ranges[1], total, carry, scratch, np.int64(0), **options)
-    selecting = tiles.make_tile_select_kernel(scan)
-    dp.simulate(selecting, ranges[0], x, mask, carry, chosen, scratch, **options)
+    scan, access = tiles.make_group_scan(combine, np.int32), tiles.make_tile_access(np.int32)
+    scratch, tile = (dp.LocalAccessor(size, np.dtype("i4")) for size in (8, 8 * 17))
+    selecting = tiles.make_tile_select_kernel(scan, access)
+    dp.simulate(selecting, ranges[0], x, mask, carry, chosen, scratch, tile, **options)
     assert chosen.tolist() == x[mask].tolist()
+
+
+@pytest.mark.parametrize("op", UFUNCS)
+@pytest.mark.parametrize("inclusive", [True, False])
+def test_a_scan_in_one_launch_is_right_in_the_simulator(op: str, inclusive: bool) -> None:
+    x = np.random.default_rng(1).integers(1, 4, 700)
+    combine, progress = OPERATIONS[op].combine, np.zeros(7, "i4")
+    total, carry, out = np.zeros(6, "i8"), np.zeros(6, "i8"), np.zeros(700, "i8")
+    scan, access = tiles.make_group_scan(combine, np.int64), tiles.make_tile_access(np.int64)
+    kernel = tiles.make_look_back_kernel(op, combine, scan, access, np.int64, inclusive)
+    local = [dp.LocalAccessor(size, np.dtype("i8")) for size in (8, 8 * 17, 1)]
+    arguments = (x, out, progress, total, carry, np.int64(2), *local)
+    number = dp.LocalAccessor(1, np.dtype("i4"))
+    dp.simulate(kernel, dp.NdRange(48, 8), *arguments, number, sub_group_size=4)
+    expected = UFUNCS[op].accumulate([2, *x])
+    assert out.tolist() == (expected[1:] if inclusive else expected[:-1]).tolist()
