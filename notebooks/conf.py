@@ -44,7 +44,7 @@ extensions = [
     "sphinx_design",
     "chapters",
 ]
-exclude_patterns = ["_extensions"]
+exclude_patterns = ["_extensions", "_include"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 root_doc = "index"
 

@@ -15,7 +15,7 @@ from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import layout_of
 from dparray._compiler import cache
 from dparray._compiler.spirv.words import check_module
-from dparray._driver import driver_of, order_of, place_of
+from dparray._driver import driver_of, order_of, place_of, traits_of
 from dparray._driver.interface import DriverEvent, ModuleRejected, Queue
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import is_array, is_native
@@ -232,6 +232,11 @@ class RawKernel:
         fault_report.enable()
         is_text = isinstance(self.source, str)
         driver = driver_of(queue)
+        if traits_of(queue).driver != "sycl":
+            raise UnsupportedDeviceError(
+                f"kernel {self.name}: {describe_device(queue)} runs kernels written in Python; raw "
+                "kernels need a SYCL device. Write the kernel in Python, with @dp.kernel"
+            )
         if is_text and not driver.takes_source(queue):
             raise UnsupportedDeviceError(
                 f"kernel {self.name}: {describe_device(queue)} accepts only SPIR-V, "

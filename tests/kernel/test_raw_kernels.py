@@ -164,3 +164,12 @@ def test_damaged_modules_are_refused_before_a_driver_reads_them(
 def test_modules_with_partial_words_are_refused() -> None:
     with pytest.raises(dp.KernelArgumentError, match="21 bytes"):
         dp.raw_kernel(_words() + b"x", "k")
+
+
+@pytest.mark.parametrize(
+    "source", [SOURCE, b"\x03\x02\x23\x07" + bytes(16)], ids=["text", "SPIR-V"]
+)
+def test_a_device_without_sycl_refuses_raw_kernels(source: str | bytes) -> None:
+    x = dp.ones(3, device="host:cpu")
+    with pytest.raises(dp.UnsupportedDeviceError, match=r"in Python, with @dp\.kernel"):
+        dp.raw_kernel(source, "twice")[dp.Range(3)](x)

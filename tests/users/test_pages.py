@@ -35,3 +35,11 @@ def test_cells_that_are_not_executed_on_the_site_are_left_out() -> None:
     path = pages.NOTEBOOKS / "guide" / "xarray.md"
     assert "import xarray" in path.read_text()
     assert not pages.notebook_of(path).cells
+
+
+@pytest.mark.parametrize("name", ["status.md", "devices.md"])
+def test_readme_repeats_the_included_text(name: str) -> None:
+    included = pages.NOTEBOOKS / "_include" / name
+    assert included.read_text() in (pages.ROOT / "README.md").read_text()
+    including = [path for path in pages.PAGES if f"/_include/{name}" in path.read_text()]
+    assert len(including) == 2
