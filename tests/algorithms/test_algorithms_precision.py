@@ -69,6 +69,7 @@ def _needs(call: Callable[[dp.ndarray], Any], x: dp.ndarray) -> set[int]:
     return set().union(*(_capabilities(launch.kernel.module) for launch in launches))
 
 
+@pytest.mark.usefixtures("tests_options")
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.sample(4)
 def test_a_kernel_of_float32_needs_no_double_precision(name: str) -> None:

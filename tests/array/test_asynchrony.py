@@ -49,6 +49,7 @@ def test_an_event_submits_and_does_not_wait(queue: Any) -> None:
     assert float(x[0]) == pytest.approx(2 * slow_value())
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_pending_array_is_not_ready(queue: Any) -> None:
     dp.synchronize(dp.Device(queue))
     x = dp.ones(100_000, sycl_queue=queue) + 1

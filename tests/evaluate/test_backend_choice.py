@@ -375,6 +375,7 @@ def test_elements_selected_by_masks_and_positions_are_written(dtype: str) -> Non
         x[dp.asarray([-61])]
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_copies_of_short_rows_come_to_be_kernels() -> None:
     host = np.arange(1_200_000.0).reshape(-1, 3)
     x, out = dp.asarray(host), dp.zeros((400_000, 6))

@@ -40,6 +40,7 @@ def values(shape: Any = LARGE, dtype: str = "float32", seed: int = 0) -> np.ndar
     return 2 * support.values(shape, dtype, seed)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_call_fuses_with_its_operands_and_its_users() -> None:
     x, y = values(), values(seed=1)
     a, b = dp.asarray(x), dp.asarray(y)
@@ -54,6 +55,7 @@ def test_a_call_fuses_with_its_operands_and_its_users() -> None:
     np.testing.assert_allclose(result.asnumpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_call_is_the_producer_and_the_epilogue_of_reductions() -> None:
     x = abs(values((600, 300))) + 1
     a = dp.asarray(x)
@@ -164,6 +166,7 @@ def test_out_may_overlap_operands() -> None:
     np.testing.assert_allclose(reader.asnumpy(), x * 3, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_mapped_expression_is_not_stored_before_it_is_reduced() -> None:
     a = dp.asarray(values())
     dp.eval(total_square(a))

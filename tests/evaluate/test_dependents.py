@@ -42,6 +42,7 @@ def test_an_inner_value_with_an_array_is_held() -> None:
     assert held_names(y) == []
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_cheap_values_are_not_held() -> None:
     x = dp.asarray(np.ones(200_000, np.float32))
     inner = x * 2.0

@@ -88,6 +88,7 @@ def test_several_roots_of_which_some_are_empty(queue: Any) -> None:
     check(means, values.mean(axis=1, keepdims=True))
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_explain_shows_that_nothing_is_computed_for_no_elements() -> None:
     """The plan of an empty expression has no kernel for the reduction that it reads."""
     x = dp.ones(LONG)

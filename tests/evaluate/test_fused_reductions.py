@@ -312,6 +312,7 @@ def test_positions_are_those_of_the_first(name: str, shape: tuple[int, ...], axi
 ROWS = (4000, 300)
 
 
+@pytest.mark.usefixtures("tests_options")
 @pytest.mark.parametrize(
     "program",
     [
@@ -336,6 +337,7 @@ def test_rows_that_a_cache_holds_are_one_kernel(program: Callable[..., Any]) -> 
     same(result, program(np, host), 2e-4)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_mean_and_variance_are_one_pass() -> None:
     host = values(ROWS)
     x = dp.asarray(host)
@@ -347,6 +349,7 @@ def test_mean_and_variance_are_one_pass() -> None:
     same(variance, host.var(axis=1))
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_reduction_of_the_same_memory_is_computed_with_the_one_that_is_needed() -> None:
     host = values(ROWS)
     x = dp.asarray(host)
@@ -359,6 +362,7 @@ def test_a_reduction_of_the_same_memory_is_computed_with_the_one_that_is_needed(
     assert not any("var" in launch.name for launch in launches[1:])
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_held_operand_is_stored_by_the_kernel_that_reduces_it() -> None:
     host = values(ROWS)
     x = dp.asarray(host)
@@ -372,6 +376,7 @@ def test_a_held_operand_is_stored_by_the_kernel_that_reduces_it() -> None:
     same(total, np.exp(np.sin(host) * 3).sum(axis=1), 1e-3)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_row_too_long_for_a_cache_is_reduced_first() -> None:
     host = values((9, 200_000))
     x = dp.asarray(host)
@@ -382,6 +387,7 @@ def test_a_row_too_long_for_a_cache_is_reduced_first() -> None:
     same(result, host - host.max(axis=1, keepdims=True))
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_total_and_its_users_read_memory_once() -> None:
     host = values(1 << 18)
     x = dp.asarray(host)
@@ -402,6 +408,7 @@ def test_values_broadcast_along_columns_do_not_decide_their_reduction() -> None:
 
 
 # All elements, long rows, and columns in blocks, the last of which overlaps the one before.
+@pytest.mark.usefixtures("tests_options")
 @pytest.mark.parametrize(
     ("shape", "axis"), [((300_001,), None), ((3, 90_001), 1), ((6000, 500), 0), ((70_000, 40), 0)]
 )
@@ -439,6 +446,7 @@ def test_a_loop_over_totals_holds_few_arrays() -> None:
     np.testing.assert_allclose(float(total), wanted, rtol=1e-3, atol=1e-2)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_explain_shows_reductions() -> None:
     x = dp.asarray(values(ROWS))
     plan = dp.explain(softmax(dp, x, 1))

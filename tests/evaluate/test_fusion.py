@@ -47,6 +47,7 @@ def test_a_structure_met_on_little_data_is_not_compiled() -> None:
     assert events["compile"] == 0
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_structure_that_comes_back_is_compiled(new_cache: None) -> None:
     a = dp.asarray(values(limits.COMPILE_ELEMENTS - 1))
     with counted() as events:
@@ -66,6 +67,7 @@ def test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often(new_ca
     assert 1 <= events["launch"] <= 2
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_an_expression_is_one_launch() -> None:
     a, b = dp.asarray(values(LARGE)), dp.asarray(values(LARGE, seed=1))
     with counted() as events:
@@ -86,6 +88,7 @@ def test_common_parts_are_computed_once(fused: None) -> None:
 # -- several outputs, and values needed twice ---------------------------------------------------
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_results_asked_for_together_share_a_kernel() -> None:
     a, b = dp.asarray(values(LARGE)), dp.asarray(values(LARGE, seed=1))
     x, y = a * b + 1, a * b - 1
@@ -96,6 +99,7 @@ def test_results_asked_for_together_share_a_kernel() -> None:
     same(y, a.asnumpy() * b.asnumpy() - 1)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_costly_value_that_is_held_is_stored_with_its_user() -> None:
     a = dp.asarray(values(LARGE))
     costly = dp.exp(dp.sin(a) * 3)
@@ -106,6 +110,7 @@ def test_a_costly_value_that_is_held_is_stored_with_its_user() -> None:
     assert events["launch"] == 2
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_cheap_value_that_is_held_is_not_stored() -> None:
     a = dp.asarray(values(LARGE))
     cheap = a + 1
@@ -127,6 +132,7 @@ def test_results_of_different_shapes_and_queues_are_asked_for_together(queue: An
 # -- memory -------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_chain_holds_its_inputs_its_result_and_at_most_one_temporary() -> None:
     a, b = dp.asarray(values(LARGE)), dp.asarray(values(LARGE, seed=1))
     dp.synchronize()
@@ -244,6 +250,7 @@ def test_nan_anywhere_is_the_largest_and_the_smallest(fused: None, position: int
     assert np.isnan(float(x.sum()))
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_reduction_fuses_with_its_operand() -> None:
     a, b = dp.asarray(values(LARGE)), dp.asarray(values(LARGE, seed=1))
     with counted() as events:

@@ -81,6 +81,7 @@ def test_a_user_defined_range_raises_with_a_suggested_fix() -> None:
         dp.call_kernel(fill, space, dp.zeros(SIZE))
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_write_by_a_mask_needs_no_memory_for_another_array() -> None:
     x, wanted = dp.asarray(np.arange(SIZE)), np.arange(SIZE)
     mask = x % 7 == 0

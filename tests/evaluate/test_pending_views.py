@@ -45,6 +45,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.usefixtures("tests_options")
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_is_one_kernel_of_its_own_elements(name: str) -> None:
     host, x = pair()
@@ -122,6 +123,7 @@ def test_a_view_of_a_view_outlives_both() -> None:
     np.testing.assert_array_equal(second.asnumpy(), (host * 2)[::2, 3:] + 1)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_second_view_gives_the_array_memory() -> None:
     _, x = pair()
     y = x * 2
@@ -132,6 +134,7 @@ def test_a_second_view_gives_the_array_memory() -> None:
     assert first.block is second.block is y.block
 
 
+@pytest.mark.usefixtures("tests_options")
 @pytest.mark.parametrize("gone", ["array", "view"])
 def test_one_of_the_two_may_go_while_the_other_is_computed(
     gone: str, monkeypatch: pytest.MonkeyPatch

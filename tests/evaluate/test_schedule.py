@@ -113,6 +113,7 @@ def test_views_of_one_block_are_arguments_of_their_own() -> None:
     assert launch.arguments == (0, 1, 2)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_few_elements_that_the_host_reaches_are_computed_there() -> None:
     x = node("add", leaf(limits.host_elements), 1.0)
     (step,) = planned(x, place=CPU).steps
