@@ -113,6 +113,15 @@ def make_transpose_kernel(side: int, together: int) -> Callable[..., None]:
         left = (number - line * across) * width
         top = (line - matrix * down) * width
 
+        if top + width <= m and left + width <= n:
+            for turn in range(side // together):
+                r = begin + uint64(turn * together)
+                tile[r, column] = x[matrix, top + r, left + column]
+            group_barrier(group, MemoryScope.WORK_GROUP)
+            for turn in range(side // together):
+                r = begin + uint64(turn * together)
+                out[matrix, left + r, top + column] = tile[column, r]
+            return
         for turn in range(side // together):
             r = begin + uint64(turn * together)
             if top + r < m and left + column < n:

@@ -23,9 +23,9 @@ from dparray.algorithms.ranges import WORDS, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.matrix import make_transpose_kernel
 
-# The side lengths of a tile, and the maximum number of its rows that a group copies at a time.
-# (Groups of one sub-group would use half of the capacity of an NVIDIA GPU.)
-_SIDE, _TOGETHER = 32, 8
+# The side lengths of a tile, and the maximum number of its rows that a group copies at a time: each
+# work-item has 16 loads in flight.
+_SIDE, _TOGETHER = 64, 4
 # Smaller arrays fit in the caches in any access order; shorter sides leave tiles partly empty.
 _FEWEST = 1 << 14
 _SHORTEST = 8
