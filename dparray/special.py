@@ -110,7 +110,6 @@ from dparray._array.operands import (
     foreign_operand,
     scalar_value,
 )
-from dparray._compiler.special import SpecialFunction, register
 from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.elementwise import cbrt, exp2, expm1, log1p, where
@@ -120,6 +119,7 @@ from dparray._functions.reductions import sum as _sum
 from dparray._functions.ufunc_options import apply_with_options
 from dparray._graph.ops import Op
 from dparray._graph.reductions import REDUCTION_COST
+from dparray._language.special import SpecialFunction, register
 from dparray._layout import broadcast_shapes
 from dparray._placement import common_placement
 from dparray.device import default_device

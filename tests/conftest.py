@@ -225,10 +225,10 @@ def _release_memory() -> Iterator[None]:
 
 def _forget_built_in_functions() -> None:
     """Drop functions of the kernel language that Numba compiled for kernels, 0.2 MB each."""
-    if "dparray._compiler.target" in sys.modules:
+    if "dparray._compiler.numba.target" in sys.modules:
         from numba.core.typing.templates import builtin_registry
 
-        from dparray._compiler.target import descriptor
+        from dparray._compiler.numba.target import descriptor
 
         for template in builtin_registry.functions:
             if "_compiled_overloads" in vars(template):

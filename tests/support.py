@@ -27,8 +27,8 @@ from dparray import _driver, _hooks, _placement
 from dparray._array import allocation
 from dparray._array.fastpath import module as compiled_module
 from dparray._array.ndarray import materialize
-from dparray._compiler.spirv import client
-from dparray._compiler.spirv.protocol import INTEL_CPU
+from dparray._compiler.abi import INTEL_CPU
+from dparray._compiler.back_ends.spirv import client
 from dparray._driver import traits_of
 from dparray._driver.interface import Target, Traits
 from dparray._driver.sycl.prepare import find_driver as find_driver

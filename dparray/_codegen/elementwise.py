@@ -78,6 +78,7 @@ from dparray._codegen.values import (
 from dparray._graph.assembly import Jumps
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
+from dparray._language.source import TEXT
 from dparray._layout import Layout
 from dparray.config import Tuning
 
@@ -742,10 +743,6 @@ def _position_in_block(
             f"    i{along} = begin + uint64(turn)",
         ]
     return "        ", ["    " + line for line in body]
-
-
-#: The name that a function generated from source has in its globals.
-TEXT = "__dparray_text__"
 
 
 def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Compile the kernel language: Python functions become modules, and programs for a device.
 
 Input: a function, type keys of its arguments, options. Output: a compiled kernel, from memory, from
-disk or newly compiled. Imports the runtime and the source writers; this is the only folder that
+disk or newly compiled. Imports the runtime, the kernel language and the source writers; `numba/`
 imports Numba.
 """
 

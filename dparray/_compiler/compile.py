@@ -18,27 +18,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
-from dparray._compiler import cache, interrupts, store, translation
-from dparray._compiler.backend import backend, lock
-from dparray._compiler.diagnosis import (
+from dparray._compiler import cache, interrupts, store
+from dparray._compiler.generated import translation
+from dparray._compiler.kernel import NO_ADVICE, Advice, Kernel
+from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
+from dparray._compiler.numba.backend import backend, lock
+from dparray._compiler.numba.diagnosis import (
     MAY_RAISE,
     called_device_functions,
     describe_failure,
     located,
     refusal,
 )
-from dparray._compiler.kernel import NO_ADVICE, Advice, Kernel
-from dparray._compiler.key import (
-    kernel_key,
-    referred_values,
-    stored_kernel_key,
-    stored_text_key,
-    text_key,
-)
 from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
+from dparray._language.references import referred_values
 from dparray._type_keys import parse, value_of
 from dparray.exceptions import (
     KernelCompileError,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import dis
 import enum
 import functools
 import hashlib
@@ -21,30 +20,26 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dparray._codegen.elementwise import TEXT
 from dparray._compiler import cache
-from dparray._compiler.constants import plain
 from dparray._compiler.targets import FOLDERS
 from dparray._driver.interface import Target
+from dparray._language.constants import plain
+from dparray._language.references import KNOWN_PACKAGES, UNASSIGNED, reader, references_of
+from dparray._language.source import TEXT
 
 _FORMAT = 1
 _WHOLE_FILE = 1 << 20  # bytes, more than any file of dparray
 _SETTLED_SECONDS = 2.0  # more than the resolution of the times of any file system
-# Members are identified by name; the versions are in the key.
-_KNOWN_PACKAGES = frozenset({"dpctl", "dpnp", "math", "numba", "numpy"})
-_NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
-_ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-# Packages whose members are never reassigned.
-_STABLE_PACKAGES = _KNOWN_PACKAGES | {"dparray"} | sys.stdlib_module_names
 _COMPILING_PACKAGES = ("numba", "llvmlite", "numpy", "dpnp")
 # The locations of dparray's files whose text determines the compiled kernels.
 _FOLDER = Path(__file__).parent
+_LANGUAGE = (_FOLDER.parent / "_language", _FOLDER.parent / "_ir")
 _INTRINSICS = _FOLDER.parent / "_codegen" / "intrinsics.py"
 # dparray's device code, where it is imported; and the names under which it is recorded.
 _DEVICE_CODE = next(
@@ -107,8 +102,8 @@ def stored_text_key(
 @functools.lru_cache(maxsize=1)
 def store_files() -> str:
     """Return a digest of dparray's files that determine the effect of bundled kernels."""
-    others = map(_files_below, (str(_DEVICE_CODE), str(_KERNEL_API), str(_FOLDER / "ptx")))
-    files = sorted(file for files in others for file in files)
+    folders = (_DEVICE_CODE, _KERNEL_API, _FOLDER / "back_ends" / "ptx")
+    files = sorted(file for folder in folders for file in _files_below(str(folder)))
     return _digest_of(files, _our_files("spirv64").encode())
 
 
@@ -140,8 +135,14 @@ def _files_below(folder: str) -> list[str]:
 @functools.lru_cache(maxsize=4)
 def _our_files(target: str) -> str:
     """Return a digest of the files that determine a target's kernels: no other back end's."""
-    others = tuple(f"{_FOLDER}/{folder}/" for name, folder in FOLDERS.items() if name != target)
-    files = [file for file in _files_below(str(_FOLDER)) if not file.startswith(others)]
+    back_ends = f"{_FOLDER}/back_ends"
+    others = tuple(f"{back_ends}/{folder}/" for name, folder in FOLDERS.items() if name != target)
+    files = [
+        file
+        for folder in (_FOLDER, *_LANGUAGE)
+        for file in _files_below(str(folder))
+        if not file.startswith(others)
+    ]
     return _digest_of([*sorted(files), str(_INTRINSICS)])
 
 
@@ -222,127 +223,6 @@ def describe(function: Callable[..., Any], *, lines: bool = False) -> tuple[Any,
     return Describer(lines).function(function)
 
 
-class Reference(NamedTuple):
-    """A value to which a function refers, and its location.
-
-    Attributes:
-        read: the function that returns the value of a name, or its second argument if it has none.
-        name: the name of the global, the module's member or the captured variable.
-        value: its value at that time; :data:`UNASSIGNED` if there was none.
-    """
-
-    read: Callable[[str, Any], Any]
-    name: str
-    value: Any
-
-    @property
-    def is_current(self) -> bool:
-        """Return whether the name still has this value."""
-        return self.read(self.name, UNASSIGNED) is self.value
-
-
-#: The value of a name without an assignment, which may be a builtin.
-UNASSIGNED = object()
-
-
-def with_references(
-    function: types.FunctionType, found: list[Reference], replace: Callable[[Any], Any]
-) -> types.FunctionType:
-    """Return a copy of a function that keeps its current values.
-
-    Args:
-        function: the function.
-        found: receives the values and their locations.
-        replace: returns a replacement for a value.
-    """
-    code = function.__code__
-    used = _by_name(_references(code))
-
-    def kept(scope: Any, name: str, paths: Sequence[Sequence[str]]) -> Any:
-        value = (read := _reader(scope))(name, UNASSIGNED)
-        found.append(Reference(read, name, value))
-        if value is UNASSIGNED:
-            return value
-        if may_change(value) and all(paths):
-            members = _by_name((path[0], path[1:]) for path in paths)
-            copy = types.ModuleType(value.__name__)
-            for member, rest in members.items():
-                inner = kept(vars(value), member, rest)
-                if inner is UNASSIGNED:  # a module may create a member on access
-                    inner = getattr(value, member, UNASSIGNED)
-                if inner is not UNASSIGNED:
-                    setattr(copy, member, inner)
-            return copy
-        return replace(value)
-
-    scope = {"__name__": function.__globals__.get("__name__"), "__builtins__": builtins}
-    if TEXT in function.__globals__:
-        scope[TEXT] = function.__globals__[TEXT]
-    for name in sorted(used.keys() - set(code.co_freevars)):
-        value = kept(function.__globals__, name, used[name])
-        if value is not UNASSIGNED:
-            scope[name] = value
-    cells = []
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        value = kept(cell, name, used.get(name, [()]))
-        cells.append(types.CellType() if value is UNASSIGNED else types.CellType(value))
-    copy = types.FunctionType(
-        code, scope, function.__name__, function.__defaults__, tuple(cells) or None
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
-    copy.__doc__ = function.__doc__
-    return copy
-
-
-def referred_values(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the assigned values of the globals and captured names of a function.
-
-    Members of modules are included, by their dotted names.
-    """
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    found: dict[str, Any] = {}
-    for path, attributes in _references(function.__code__):
-        value = _reader(cells.get(path, function.__globals__))(path, UNASSIGNED)
-        for attribute in (*attributes, None):
-            if value is not UNASSIGNED:
-                found[path] = value
-            if attribute is None or not isinstance(value, types.ModuleType):
-                break
-            value = getattr(value, attribute, UNASSIGNED)
-            path = f"{path}.{attribute}"
-    return found
-
-
-def _by_name(
-    references: Iterable[tuple[str, Sequence[str]]],
-) -> dict[str, list[Sequence[str]]]:
-    """Return the attributes that are accessed on each name."""
-    found: dict[str, list[Sequence[str]]] = {}
-    for name, attributes in references:
-        found.setdefault(name, []).append(attributes)
-    return found
-
-
-def may_change(value: Any) -> bool:
-    """Return whether a value is a user module, whose members are watched."""
-    is_module = isinstance(value, types.ModuleType)
-    return is_module and value.__name__.partition(".")[0] not in _STABLE_PACKAGES
-
-
-def _reader(scope: Any) -> Callable[[str, Any], Any]:
-    if isinstance(scope, dict):
-        return scope.get
-
-    def read(name: str, default: Any) -> Any:
-        try:
-            return scope.cell_contents
-        except ValueError:
-            return default
-
-    return read
-
-
 class Describer:
     """Describes one function and all functions it reaches; a repeated function is a number."""
 
@@ -360,7 +240,7 @@ class Describer:
         code = function.__code__
         captured = _captured(function)
         scope = []
-        for name, attributes in dict.fromkeys(_references(code)):
+        for name, attributes in dict.fromkeys(references_of(code)):
             if name in captured:
                 scope.append((name, attributes, self.reached(captured[name], attributes)))
             elif name in function.__globals__:
@@ -389,7 +269,7 @@ class Describer:
             value = getattr(module, name, UnkeyedError)
             if value is UnkeyedError:
                 return ("missing", module.__name__, name)
-            if module.__name__.partition(".")[0] in _KNOWN_PACKAGES and _is_opaque(value):
+            if module.__name__.partition(".")[0] in KNOWN_PACKAGES and _is_opaque(value):
                 return ("member", module.__name__, name)
         return (tuple(path), self.value(value))
 
@@ -473,7 +353,7 @@ def _is_opaque(value: Any) -> bool:
 
 def _captured(function: types.FunctionType) -> dict[str, Any]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    captured = {name: _reader(cell)(name, UNASSIGNED) for name, cell in cells}
+    captured = {name: reader(cell)(name, UNASSIGNED) for name, cell in cells}
     if missing := [name for name, value in captured.items() if value is UNASSIGNED]:
         raise UnkeyedError(f"{missing[0]!r} is not assigned yet")
     return captured
@@ -481,29 +361,6 @@ def _captured(function: types.FunctionType) -> dict[str, Any]:
 
 def _name_of(named: Any) -> str:
     return f"{named.__module__}.{named.__qualname__}"
-
-
-def _references(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Return the globals and captured names of the code, each with its chain of attributes."""
-    name: str | None = None
-    attributes: list[str] = []
-    local = set(code.co_varnames) | set(code.co_cellvars)
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "EXTENDED_ARG":
-            continue
-        if instruction.opname in _ATTRIBUTE_LOADS and name is not None:
-            attributes.append(instruction.argval)
-            continue
-        if name is not None:
-            yield name, tuple(attributes)
-            name, attributes = None, []
-        if instruction.opname in _NAME_LOADS and instruction.argval not in local:
-            name = instruction.argval
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            for found in _references(constant):
-                if found[0] not in local:
-                    yield found
 
 
 def _place(function: types.FunctionType) -> tuple[Any, ...]:

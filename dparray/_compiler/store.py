@@ -28,8 +28,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dparray._compiler.abi import INTEL_CPU
 from dparray._compiler.key import store_files
-from dparray._compiler.spirv.protocol import INTEL_CPU
 from dparray._driver.interface import Target
 
 #: The targets of its kernels: all devices of SYCL have one of them.

@@ -20,7 +20,7 @@ from dparray._driver.interface import Target
 
 #: The line of a module that states its range, for kernels without an item.
 DIMENSIONS = "\n; dimensions of the range: {}\n"
-#: The folder of each back end.
+#: The folder of each back end, below `back_ends`.
 FOLDERS = {"spirv64": "spirv", "ptx": "ptx", "host": "host"}
 
 
@@ -30,4 +30,9 @@ class EmissionError(Exception):
 
 def back_end(target: Target) -> Any:
     """Return the back end of a target."""
-    return importlib.import_module(f"dparray._compiler.{FOLDERS[target.name]}.client")
+    return back_end_named(target.name)
+
+
+def back_end_named(name: str) -> Any:
+    """Return a back end by the name of its targets."""
+    return importlib.import_module(f"dparray._compiler.back_ends.{FOLDERS[name]}.client")

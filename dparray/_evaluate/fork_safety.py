@@ -11,7 +11,7 @@ import os
 from typing import Any, NoReturn
 
 from dparray import _hooks, config, device, memory
-from dparray._compiler import backend
+from dparray._compiler.numba import backend
 from dparray._driver import drivers_in_use
 from dparray._evaluate import background
 from dparray._runtime import host_maps

@@ -15,10 +15,10 @@ import numpy as np
 
 from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
-from dparray._compiler.device_function import DeviceFunction
-from dparray._compiler.key import referred_values
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._kernel.function import KernelFunction
+from dparray._language.device_function import DeviceFunction
+from dparray._language.references import referred_values
 from dparray.device import default_device
 from dparray.memory import copies
 from dparray.random.generator import Generator, key_of

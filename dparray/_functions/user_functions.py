@@ -36,9 +36,8 @@ from dparray._array.operands import (
     scalar_value,
     shared,
 )
-from dparray._compiler.device_function import DeviceFunction, may_loop
-from dparray._compiler.diagnosis import describe_failure
-from dparray._compiler.key import Reference, UnkeyedError, describe
+from dparray._compiler.key import UnkeyedError, describe
+from dparray._compiler.numba.diagnosis import describe_failure
 from dparray._driver import traits_of
 from dparray._driver.waiting import long_work
 from dparray._evaluate.evaluate import compile_alone
@@ -48,6 +47,8 @@ from dparray._functions.single_precision import in_single, takes_bfloat16
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
 from dparray._graph.reductions import REDUCTION_COST, Reduce, Reduction, combination
+from dparray._language.device_function import DeviceFunction, may_loop
+from dparray._language.references import Reference
 from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
 from dparray._placement import Placement, common_placement
 from dparray.device import default_device

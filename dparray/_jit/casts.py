@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dparray import config
-from dparray._compiler.diagnosis import is_too_large
+from dparray._compiler.numba.diagnosis import is_too_large
 from dparray._jit.inference import (
     COMPARISONS,
     DEFAULT_DTYPES,

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dparray._compiler.shared_loops import REORDERED, SHARE
+from dparray._compiler.numba.shared_loops import REORDERED, SHARE
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.inference import UNKNOWN, WEAK_INT, Inference, Value, constant
 from dparray._jit.native import LINE, with_lines

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from dparray import config
 from dparray._array.ndarray import ndarray
-from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value
 from dparray._jit.casts import Casts
@@ -63,6 +62,7 @@ from dparray._jit.views import (
 )
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
+from dparray._language.device_function import DeviceFunction
 from dparray._placement import common_placement
 from dparray._runtime import fallback
 from dparray._type_keys import code_of

@@ -18,7 +18,6 @@ import numpy as np
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import dispatch_override, is_shareable, shared
-from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
 from dparray._evaluate import implementations
@@ -56,6 +55,7 @@ from dparray._jit.native import (
 from dparray._jit.regions import NativeCode, ParallelRegion, launcher
 from dparray._jit.source import Source, copied, prange
 from dparray._jit.views import host_view, may_overlap, orders_of, result_of
+from dparray._language.references import UNASSIGNED, Reference
 from dparray._placement import common_placement
 from dparray._runtime import fallback
 from dparray.device import Device, describe_queue, queue_of, use_device

@@ -27,8 +27,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from dparray import config
-from dparray._compiler import cache, shared_loops
-from dparray._compiler.key import Describer, Reference, UnkeyedError, may_change, toolchain
+from dparray._compiler import cache
+from dparray._compiler.key import Describer, UnkeyedError, toolchain
+from dparray._compiler.numba import shared_loops
 from dparray._driver import traits_of
 from dparray._jit import native_functions, recursion
 from dparray._jit import parts as parallel_parts
@@ -63,6 +64,7 @@ from dparray._jit.source import (
     used_names,
     users_function,
 )
+from dparray._language.references import Reference, may_change
 from dparray.exceptions import KernelArgumentError, KernelCompileError, ShapeError
 
 _PRANGE = "__prange__"

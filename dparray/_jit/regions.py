@@ -20,7 +20,6 @@ import numpy as np
 
 from dparray import config, kernel_api
 from dparray._array.ndarray import ndarray
-from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value, of_one_type, unpacked, unreadable
 from dparray._jit.casts import Casts
@@ -57,6 +56,7 @@ from dparray._jit.source import (
 from dparray._jit.views import host_arguments, orders_of, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
+from dparray._language.device_function import DeviceFunction
 from dparray._placement import common_placement
 from dparray._type_keys import code_of
 from dparray.device import queue_of

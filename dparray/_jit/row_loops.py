@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler.shared_loops import LARGEST, REORDERED, SMALLEST
+from dparray._compiler.numba.shared_loops import LARGEST, REORDERED, SMALLEST
 from dparray._jit.casts import NUMPY, cast_to, dtype_of
 from dparray._jit.inference import OPERATORS, Value, is_array
 from dparray._jit.native_functions import FITS

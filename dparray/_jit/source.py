@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
-from dparray._compiler.device_function import DeviceFunction
-from dparray._compiler.diagnosis import GIVEN_SOURCE
-from dparray._compiler.diagnosis import Source as CompilerSource
-from dparray._compiler.key import Reference, may_change, with_references
+from dparray._language.device_function import DeviceFunction
+from dparray._language.references import Reference, may_change, with_references
+from dparray._language.source import GIVEN_SOURCE
+from dparray._language.source import Source as CompilerSource
 from dparray.exceptions import KernelCompileError
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, overload
 
-from dparray._compiler.backend import keys_of_signatures
-from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.numba.backend import keys_of_signatures
 from dparray._kernel.function import KernelFunction
+from dparray._language.device_function import DeviceFunction
 from dparray.exceptions import KernelArgumentError
 
 __all__ = ["device_func", "kernel"]

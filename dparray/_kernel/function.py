@@ -18,12 +18,9 @@ from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import dispatch_override, layout_of
 from dparray._compiler import compile
-from dparray._compiler.backend import lock
-from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
-from dparray._compiler.device_function import DeviceFunction, may_loop
-from dparray._compiler.diagnosis import source_of
 from dparray._compiler.kernel import Advice, Kernel
-from dparray._compiler.key import UNASSIGNED, Reference
+from dparray._compiler.numba.backend import lock
+from dparray._compiler.numba.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._driver import driver_of, order_of, traits_of
 from dparray._driver.interface import Target
 from dparray._evaluate.writes import settle_blocks
@@ -37,6 +34,9 @@ from dparray._kernel.arguments import (
 )
 from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
+from dparray._language.device_function import DeviceFunction, may_loop
+from dparray._language.references import UNASSIGNED, Reference
+from dparray._language.source import source_of
 from dparray._layout import Block, Layout
 from dparray._placement import common_placement
 from dparray._runtime import deferred_launch, fault_report, host_maps, rounding

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from dparray._compiler.key import referred_values
 from dparray._kernel.decorators import kernel_of, make_kernel
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.index_space import as_index_space
 from dparray._kernel.launch import call_kernel_async as launch
+from dparray._language.references import referred_values
 from dparray._runtime.event import Event
 from dparray.exceptions import (
     ExecutionPlacementError,

@@ -14,7 +14,7 @@ from dparray import _layout
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import layout_of
 from dparray._compiler import cache
-from dparray._compiler.spirv.words import check_module
+from dparray._compiler.targets import back_end_named
 from dparray._driver import driver_of, order_of, place_of, traits_of
 from dparray._driver.interface import DriverEvent, ModuleRejected, Queue
 from dparray._evaluate.writes import settle_blocks
@@ -330,7 +330,7 @@ def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKerne
         if source[:4] == _SPIRV_MAGIC[1] and len(source) % 4 == 0:
             native = np.frombuffer(source, np.uint32).byteswap().tobytes()
         try:
-            check_module(native)
+            back_end_named("spirv64").check_module(native)
         except ValueError as error:
             raise KernelArgumentError(
                 f"raw_kernel: the SPIR-V module is damaged: {error}"

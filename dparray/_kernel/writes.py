@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from dparray._compiler.diagnosis import source_of
+from dparray._language.source import source_of
 from dparray.kernel_api import AtomicRef, vec_load, vec_store
 
 _FACTS = frozenset({"shape", "strides", "size", "ndim", "dtype", "itemsize", "nbytes"})

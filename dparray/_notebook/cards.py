@@ -20,13 +20,13 @@ import numpy as np
 from dparray import _layout
 from dparray._array.ndarray import ndarray
 from dparray._array.printing import corner, summary_threshold
-from dparray._compiler.device_function import DeviceFunction
 from dparray._evaluate import peek
 from dparray._explain import svg
 from dparray._explain.explain import Explanation
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._graph.node import pending_order
 from dparray._kernel.function import KernelFunction
+from dparray._language.device_function import DeviceFunction
 from dparray._notebook import pictures
 from dparray._notebook.progress import Progress
 from dparray._profile.report import counted

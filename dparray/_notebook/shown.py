@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import Any
 
 from dparray._array.ndarray import ndarray
-from dparray._compiler.device_function import DeviceFunction
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._imports import when_imported
 from dparray._kernel.function import KernelFunction
+from dparray._language.device_function import DeviceFunction
 from dparray.device import Device, DeviceList
 from dparray.exceptions import ExecutionPlacementError
 from dparray.memory.stats import MemoryStats

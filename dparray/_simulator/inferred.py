@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler.backend import backend, lock
-from dparray._compiler.inference import Inferred
+from dparray._compiler.numba.backend import backend, lock
+from dparray._language.inference import Inferred
 from dparray._simulator.transform import instrumented
 from dparray._type_keys import TypeKey, code_of, text_of
 from dparray.kernel_api.constants import constant_parameters

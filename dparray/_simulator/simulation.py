@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler.constants import plain
-from dparray._compiler.scalar_functions import scalar_function
-from dparray._compiler.special import SpecialFunction, precision
+from dparray._language.constants import plain
+from dparray._language.scalar_functions import scalar_function
+from dparray._language.special import SpecialFunction, precision
 from dparray._simulator import vectors
 from dparray._simulator.inferred import Types
 from dparray._simulator.language import SimulatedNdItem, SimulatedSubGroup

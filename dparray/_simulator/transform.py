@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from dparray._compiler.diagnosis import source_of
-from dparray._compiler.inference import SITE, Inferred, site
+from dparray._language.inference import SITE, Inferred, site
+from dparray._language.source import source_of
 from dparray._simulator.numbers import converter, literal
 
 

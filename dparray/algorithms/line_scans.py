@@ -16,11 +16,11 @@ from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
-from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
 from dparray._driver.interface import Queue
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
+from dparray._language.device_function import DeviceFunction
 from dparray._placement import Placement
 from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange

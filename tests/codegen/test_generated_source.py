@@ -22,9 +22,9 @@ from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.intrinsics import multiply_add_32
 from dparray._codegen.reduction import linearize_reduction
-from dparray._compiler import translation
-from dparray._compiler.spirv import client
-from dparray._compiler.spirv.protocol import LOW_BITS
+from dparray._compiler.abi import LOW_BITS
+from dparray._compiler.back_ends.spirv import client
+from dparray._compiler.generated import translation
 from dparray._evaluate import kernels
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order

@@ -1,6 +1,6 @@
 """Constructs that SPIR-V modules for drivers must not contain.
 
-Each rule is a fault of a driver's compiler. ``dparray/_compiler/spirv`` describes each
+Each rule is a fault of a driver's compiler. ``dparray/_compiler/back_ends/spirv`` describes each
 fault where it keeps modules free of the construct. This file shares no code with it.
 """
 

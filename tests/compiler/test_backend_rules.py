@@ -25,8 +25,8 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
-from dparray._compiler.spirv import client, expansions, protocol, rules
-from dparray._compiler.spirv.protocol import INTEL_CPU
+from dparray._compiler.abi import INTEL_CPU, TRIPLE
+from dparray._compiler.back_ends.spirv import client, expansions, rules
 from tests.compiler.module_rules import faults
 from tests.support import TARGET, force
 
@@ -409,7 +409,7 @@ def test_registrations_are_for_dparrays_target(monkeypatch: pytest.MonkeyPatch) 
     dp.call_kernel(pairs, 2, dp.arange(2), dp.zeros(2, dtype="int64"))
     from numba.core.target_extension import current_target
 
-    from dparray._compiler import target
+    from dparray._compiler.numba import target
 
     seen: list[Any] = []
     for context in (target.descriptor.typing_context, target.descriptor.target_context):
@@ -944,7 +944,7 @@ def test_a_set_of_numbers_is_no_switch() -> None:
 def test_sums_that_are_compared_have_no_carry() -> None:
     # Intel's GPU compiler ends the process at these instructions.
     text = f"""
-target triple = "{protocol.TRIPLE}"
+target triple = "{TRIPLE}"
 define spir_kernel void @k(ptr addrspace(1) %x) {{
   %a = load i64, ptr addrspace(1) %x
   %b = add i64 %a, 1

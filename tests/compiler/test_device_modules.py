@@ -12,7 +12,12 @@ import pytest
 from dpctl.program import SyclProgramCompilationError
 
 import dparray as dp
-from dparray._compiler.spirv.words import instructions, module_of, needs, without_printed_doubles
+from dparray._compiler.back_ends.spirv.words import (
+    instructions,
+    module_of,
+    needs,
+    without_printed_doubles,
+)
 from dparray._driver.sycl import modules, trial_build
 from tests.support import observed
 

@@ -64,7 +64,7 @@ def test_no_kernel_makes_the_next_one_cost_more(
     """The process is not forked, and the lists that the compiler searches do not grow."""
     x = dp.ones(4, dtype="int64")
     make_scale(1010)[4](x)
-    context = importlib.import_module("dparray._compiler.target").descriptor.target_context
+    context = importlib.import_module("dparray._compiler.numba.target").descriptor.target_context
     spawned = []
     spawn = os.posix_spawn
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import backend
+from dparray._compiler.numba import backend
 
 
 def plain(value: Any) -> Any:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dparray._compiler.spirv import client, rules
-from dparray._compiler.spirv.protocol import INTEL_CPU
+from dparray._compiler.abi import INTEL_CPU
+from dparray._compiler.back_ends.spirv import client, rules
 from tests.compiler.module_rules import faults
 
 

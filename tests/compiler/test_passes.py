@@ -11,8 +11,8 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
-from dparray._compiler.spirv import rules
-from dparray._compiler.spirv.protocol import INTEL_CPU
+from dparray._compiler.abi import INTEL_CPU
+from dparray._compiler.back_ends.spirv import rules
 from tests.support import TARGET, lowered_modules
 
 

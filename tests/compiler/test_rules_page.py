@@ -13,7 +13,7 @@ pytestmark = pytest.mark.static
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = ROOT / "dparray/_compiler"
-RULES = COMPILER / "spirv"
+RULES = COMPILER / "back_ends" / "spirv"
 PAGE = ROOT / "notebooks/project/design.md"
 BEGIN, END = "<!-- rules -->\n", "<!-- end of rules -->\n"
 FOLDERS = {

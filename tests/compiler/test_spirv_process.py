@@ -17,8 +17,9 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
-from dparray._compiler.helper_process import HelperProcess
-from dparray._compiler.spirv import client, protocol, words
+from dparray._compiler.abi import TRIPLE
+from dparray._compiler.back_ends.helper_process import HelperProcess
+from dparray._compiler.back_ends.spirv import client, protocol, words
 from dparray._compiler.targets import EmissionError
 from tests.support import TARGET, until
 
@@ -169,11 +170,11 @@ def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
 # --- the helper -------------------------------------------------------------------------------
 
 EMPTY = f"""
-target triple = "{protocol.TRIPLE}"
+target triple = "{TRIPLE}"
 define spir_kernel void @empty() {{ ret void }}
 """
 UNWRITABLE = f"""
-target triple = "{protocol.TRIPLE}"
+target triple = "{TRIPLE}"
 declare i32 @llvm.bitreverse.i32(i32)
 define spir_kernel void @turn(ptr addrspace(1) %p) {{
   %x = load i32, ptr addrspace(1) %p
@@ -186,7 +187,7 @@ define spir_kernel void @turn(ptr addrspace(1) %p) {{
 
 # If the back end may write it, Intel's CPU driver ends the process that builds it.
 OF_ANY_LENGTH = f"""
-target triple = "{protocol.TRIPLE}"
+target triple = "{TRIPLE}"
 define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
   %memory = alloca i32, i64 %n
   %place = getelementptr i32, ptr %memory, i64 %n
@@ -206,7 +207,7 @@ def helper() -> Any:
 
 _MODULES_OF_A_FORK = """
 from unittest.mock import MagicMock
-from dparray._compiler.spirv import protocol, worker
+from dparray._compiler.back_ends.spirv import protocol, worker
 
 def emit(module):
     written.append(module)
@@ -322,7 +323,7 @@ def run_program(text: str) -> str:
 def test_the_helper_ends_with_the_process(end: str) -> None:
     program = f"""
 import os
-from dparray._compiler.spirv import client
+from dparray._compiler.back_ends.spirv import client
 client.emit({EMPTY!r})
 print(client.helper.process.pid, flush=True)
 {end}
@@ -335,7 +336,7 @@ def test_a_process_that_ends_waits_for_its_helper() -> None:
     program = f"""
 import atexit
 atexit.register(lambda: print(process.returncode))  # the last that is called
-from dparray._compiler.spirv import client
+from dparray._compiler.back_ends.spirv import client
 client.emit({EMPTY!r})
 process = client.helper.process
 """
@@ -346,7 +347,7 @@ process = client.helper.process
 def test_a_fork_has_a_helper_of_its_own() -> None:
     program = f"""
 import os
-from dparray._compiler.spirv import client
+from dparray._compiler.back_ends.spirv import client
 text = {EMPTY!r}
 first = client.emit(text)
 child = os.fork()

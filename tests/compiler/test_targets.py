@@ -17,8 +17,8 @@ import pytest
 import dparray as dp
 from dparray import _driver
 from dparray._compiler import compile, key, store
-from dparray._compiler.spirv import client
-from dparray._compiler.spirv.protocol import INTEL_CPU
+from dparray._compiler.abi import INTEL_CPU
+from dparray._compiler.back_ends.spirv import client
 from dparray._driver import traits_of
 from dparray._driver.interface import Target
 from dparray._driver.sycl import devices
@@ -80,17 +80,22 @@ def test_files_of_another_back_end_do_not_change_a_key(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = tmp_path / "_compiler"
-    shutil.copytree(Path(key.__file__).parent, folder)
+    for name in ("_compiler", "_language", "_ir"):
+        shutil.copytree(Path(key.__file__).parents[1] / name, tmp_path / name)
     monkeypatch.setattr(key, "_FOLDER", folder)
+    monkeypatch.setattr(key, "_LANGUAGE", (tmp_path / "_language", tmp_path / "_ir"))
 
     def digests() -> list[str]:
         return [key._our_files.__wrapped__(name) for name in ("spirv64", "ptx")]
 
     before = digests()
     for file, changed in (
-        ("ptx/rules.py", [False, True]),
-        ("spirv/intel_cpu/loops.py", [True, False]),
-        ("numbers.py", [True, True]),
+        ("back_ends/ptx/rules.py", [False, True]),
+        ("back_ends/spirv/intel_cpu/loops.py", [True, False]),
+        ("back_ends/helper_process.py", [True, True]),
+        ("generated/numbers.py", [True, True]),
+        ("../_language/source.py", [True, True]),
+        ("../_ir/types.py", [True, True]),
     ):
         (folder / file).write_text("CHANGED = 1\n")
         now = digests()

@@ -14,7 +14,8 @@ import pytest
 
 import dparray as dp
 from dparray._codegen.elementwise import function_of
-from dparray._compiler import compile, translation
+from dparray._compiler import compile
+from dparray._compiler.generated import translation
 from tests.support import TARGET
 
 # Operands of all kinds in combination, also with literals.

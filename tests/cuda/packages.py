@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dparray._compiler.ptx.client import libdevice_path
+from dparray._compiler.back_ends.ptx.client import libdevice_path
 
 #: The oldest GPUs that are supported, and those of an H100.
 PROCESSORS = ("sm_75", "sm_90")

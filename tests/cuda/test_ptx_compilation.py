@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dparray._codegen import elementwise
-from dparray._compiler import translation
-from dparray._compiler.ptx import client
-from dparray._compiler.ptx.translation import dimensions_of
+from dparray._compiler.back_ends.ptx import client
+from dparray._compiler.back_ends.ptx.translation import dimensions_of
+from dparray._compiler.generated import translation
 from dparray._compiler.targets import EmissionError, back_end
 from dparray._driver.interface import Target
 from dparray.exceptions import KernelCompileError, KernelError
@@ -201,8 +201,7 @@ def test_an_interrupt_ends_the_helper(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_forks_have_their_own_helper() -> None:
     script = f"""
 import os
-from dparray._compiler import ptx
-from dparray._compiler.ptx import client
+from dparray._compiler.back_ends.ptx import client
 text = {_SCALE!r}
 first = client.compile(text)
 owner = client.helper.process.pid

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray._compiler import mathematics, names, passes
-from dparray._compiler.names import mangled
-from dparray._compiler.ptx import client
+from dparray._compiler import abi
+from dparray._compiler.abi import mangled
+from dparray._compiler.back_ends.ptx import client
+from dparray._compiler.numba import linkage, mathematics
 from dparray._compiler.targets import EmissionError
 from dparray.kernel_api import vectors
 from tests.cuda import packages
@@ -42,9 +43,9 @@ def _work_items() -> Iterator[Call]:
     for name in ("GLOBAL_ID", "GLOBAL_SIZE", "LOCAL_ID", "LOCAL_SIZE", "GROUP_ID", "GROUP_COUNT"):
         for dimension in range(3):
             constants = {0: dimension}
-            yield Call(mangled(getattr(names, name), "j"), "i64", ("i32",), constants)
+            yield Call(mangled(getattr(abi, name), "j"), "i64", ("i32",), constants)
     for name in ("LOCAL_ID", "SIZE", "MAX_SIZE", "ID", "COUNT"):
-        yield Call(mangled(getattr(names, f"SUB_GROUP_{name}"), "v"), "i32", (), {})
+        yield Call(mangled(getattr(abi, f"SUB_GROUP_{name}"), "v"), "i32", (), {})
 
 
 def _barriers() -> Iterator[Call]:
@@ -89,7 +90,7 @@ def _atomics(code: str, space: int) -> Iterator[Call]:
 
 
 def _mathematics() -> Iterator[Call]:
-    found = set(passes._OPENCL_FUNCTIONS.values())
+    found = set(linkage._OPENCL_FUNCTIONS.values())
     for name in (*mathematics.UNARY.values(), *mathematics._ROUNDING):
         found |= {mangled(name, code) for code in "fd"}
     for name in mathematics._BINARY:
@@ -239,7 +240,7 @@ def run(text: str, x: np.ndarray, block: tuple[int, ...], *, whole_warps: bool) 
 
 def _with_elements(text: str, type_: str, ndim: int) -> str:
     """Return a kernel that reads and writes one element for each work-item, in C order."""
-    index, size = (mangled(name, "j") for name in (names.LOCAL_ID, names.LOCAL_SIZE))
+    index, size = (mangled(name, "j") for name in (abi.LOCAL_ID, abi.LOCAL_SIZE))
     lines, linear = [], "0"
     for dimension in range(ndim):
         lines += [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
-from dparray._compiler.ptx import worker
+from dparray._compiler.back_ends.ptx import worker
 from tests.cuda.ptx_emulator import Memory, Module
 
 _KERNEL = """

@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
     import calls
 
     import dparray.special
-    from dparray._compiler.spirv import client
+    from dparray._compiler.back_ends.spirv import client
     from dparray._driver.interface import Target
     from dparray._driver.sycl import driver
 

@@ -13,7 +13,7 @@ import pytest
 from llvmlite import binding as llvm
 
 import dparray as dp
-from dparray._compiler.spirv import client, worker
+from dparray._compiler.back_ends.spirv import client, worker
 from dparray._driver.interface import Target
 
 LEVELS = {

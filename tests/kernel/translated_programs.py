@@ -25,10 +25,11 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # if it is run as a program
 from dparray import _type_keys
+from dparray._compiler import abi
 from dparray._compiler import compile as compiler
-from dparray._compiler import names, translation
-from dparray._compiler.llvm_builder import GLOBAL, POINTER, Array
-from dparray._compiler.numbers import INT64, KINDS, UINT64, Value, written
+from dparray._compiler.generated import translation
+from dparray._compiler.generated.llvm_builder import GLOBAL, POINTER, Array
+from dparray._compiler.generated.numbers import INT64, KINDS, UINT64, Value, written
 from dparray._compiler.targets import back_end
 from tests.kernel import random_programs
 from tests.kernel.random_programs import Case, make_case
@@ -223,7 +224,7 @@ class _Program(translation._Function):
             return super()._method(called, node)
         number = ""
         for dimension, extent in enumerate(self.extents):
-            at = self._number_of(names.GLOBAL_ID, dimension)
+            at = self._number_of(abi.GLOBAL_ID, dimension)
             if number:
                 number = self.emit(f"mul i64 {number}, {extent.text}")
                 at = self.emit(f"add i64 {number}, {at}")
@@ -283,7 +284,7 @@ def without_numba(case: Case) -> Iterator[list[str]]:
         except translation.TranslationError as error:
             refused.append(str(error))
             return original(function, types, options, target, labels)
-        entry = names.entry_name(function.__name__)
+        entry = abi.entry_name(function.__name__)
         name = function.__name__
         return compiler._finished(name, entry, compiled, target, types, options, started)
 

@@ -7,6 +7,7 @@ the rows above it in the list. No import goes up, and there are no circular impo
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -28,8 +29,9 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("memory", "memory"),
     ("graph", "_graph"),
     ("ir", "_ir"),
+    ("language", "_language kernel_api kernels"),
     ("codegen", "_codegen"),
-    ("compiler", "_compiler kernel_api kernels"),
+    ("compiler", "_compiler"),
     ("evaluate", "_evaluate"),
     ("array", "_array"),
     ("kernels", "_kernel algorithms"),
@@ -49,8 +51,9 @@ BUDGETS = {
     "memory": 4_190,
     "graph": 2_090,
     "ir": 2_320,
+    "language": 11_500,
     "codegen": 3_730,
-    "compiler": 23_870,
+    "compiler": 16_230,
     "evaluate": 5_150,
     "array": 7_240,
     "kernels": 4_870,
@@ -84,7 +87,8 @@ HOST_HALF = [
     *("_runtime.startup", "_graph.node", "_graph.ops", "_graph.reductions"),
     *("_ir.facts", "_ir.interpreter", "_ir.passes", "_ir.text", "_ir.verify"),
     *("_codegen.elementwise", "_codegen.reduction_text", "_evaluate.schedule"),
-    *("_compiler.cache", "_compiler.diagnosis", "_compiler.key", "_scheduling.heft"),
+    *("_language.source", "_language.references", "_language.scalar_functions"),
+    *("_compiler.cache", "_compiler.numba.diagnosis", "_compiler.key", "_scheduling.heft"),
     *("_simulator.numbers", "_simulator.memory"),
 ]
 
@@ -167,12 +171,15 @@ def module_of(target: str, modules: dict[str, Path] = MODULES) -> str | None:
     return target or None
 
 
-def imports_of_module(module: str) -> Iterator[Import]:
+@functools.cache
+def imports_of_module(module: str) -> tuple[Import, ...]:
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for found in imports_of(path.read_text(), package):
-        if not (found.for_types and found.target.startswith(STUBS_ALONE)):
-            yield found
+    return tuple(
+        found
+        for found in imports_of(path.read_text(), package)
+        if not (found.for_types and found.target.startswith(STUBS_ALONE))
+    )
 
 
 def goes_up(importer: str, imported: str, heights: dict[str, int] = HEIGHT) -> bool:
@@ -342,30 +349,142 @@ def test_packages_of_drivers_are_imported_in_their_places_alone(
     assert not wrong, "\n".join(wrong)
 
 
-def test_numba_is_patched_in_one_file() -> None:
-    patches = []
-    for module, path in MODULES.items():
-        tree = ast.parse(path.read_text())
-        of_numba = {
-            alias.asname or alias.name.partition(".")[0]
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
-            if (getattr(node, "module", None) or alias.name).partition(".")[0] == "numba"
-        }
-        for statement in tree.body:
-            if isinstance(statement, ast.Assign) and isinstance(
-                statement.targets[0], ast.Attribute
-            ):
-                target = ast.unparse(statement.targets[0])
-                if target.partition(".")[0] in of_numba:
-                    patches.append((module, target))
-    assert patches == [
-        ("dparray._compiler.numba_patches", "postproc.PostProcessor.run"),
-        ("dparray._compiler.numba_patches", "types.Function.get_call_type"),
-        ("dparray._compiler.numba_patches", "cgutils.pointer_add"),
-        ("dparray._compiler.numba_patches", "funcdesc.FunctionDescriptor.lookup_module"),
+def test_numba_is_imported_for_native_regions_and_in_its_folder() -> None:
+    """`_kernel/numba_dpex_*.py` stand in for numba-dpex, which is used with Numba's names."""
+    allowed = ("_compiler.numba.", "_jit.", "_kernel.numba_dpex_", "cli.")
+    wrong = [
+        f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
+        for module in MODULES
+        if not module.startswith(tuple(f"dparray.{name}" for name in allowed))
+        for found in imports_of_module(module)
+        if found.target.partition(".")[0] == "numba" and not found.for_types
     ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_back_end_is_imported_by_its_own_files_alone() -> None:
+    """`_compiler/targets.py` loads a back end by its name."""
+    folder = "dparray._compiler.back_ends."
+    names = {name[len(folder) :].split(".")[0] for name in MODULES if name.startswith(folder)}
+    names.remove("helper_process")
+    assert names == {"host", "ptx", "spirv"}
+    wrong = [
+        f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
+        for module in MODULES
+        for found in imports_of_module(module)
+        for name in names
+        if f"{found.target}.".startswith(f"{folder}{name}.")
+        and not f"{module}.".startswith(f"{folder}{name}.")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+COMPILERS = {"numba", "llvmlite"}
+
+
+def _root(node: ast.expr) -> str:
+    """Return the first name of `name.attribute`, or of the module that an expression imports."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        called = [name for name in _targets(node, "") if name.partition(".")[0] in COMPILERS]
+        return called[0].partition(".")[0] if called else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a module or a function, without those of the functions in it."""
+    for node in ast.iter_child_nodes(scope):
+        if not isinstance(node, ast.FunctionDef):
+            yield node
+            yield from _own_nodes(node)
+
+
+def patches_in(tree: ast.Module) -> Iterator[str]:
+    """Yield the attributes of Numba and llvmlite that a file assigns.
+
+    They are reached by an import, `importlib`, `when_imported`, another name or a loop.
+    """
+    imported = set(COMPILERS)
+    parameters: dict[str, set[str]] = {}  # of functions that `when_imported` calls
+    nodes = list(ast.walk(tree))
+    functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imported |= {
+                alias.asname or alias.name.partition(".")[0]
+                for alias in node.names
+                if (getattr(node, "module", None) or alias.name).partition(".")[0] in COMPILERS
+            }
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("when_imported"):
+            package, function = map(ast.unparse, node.args)
+            if package.strip("'").partition(".")[0] in COMPILERS:
+                parameters[function] = {functions[function].args.args[0].arg}
+    for scope in [tree, *(node for node in nodes if isinstance(node, ast.FunctionDef))]:
+        known = imported | parameters.get(getattr(scope, "name", ""), set())
+        yield from _patches_in_scope(list(_own_nodes(scope)), known)
+
+
+def _patches_in_scope(nodes: list[ast.AST], known: set[str]) -> Iterator[str]:
+    size = 0
+    while size != len(known):
+        size = len(known)
+        for node in nodes:
+            if isinstance(node, ast.Assign) and _root(node.value) in known:
+                known |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            if isinstance(node, ast.For) and any(
+                _root(item) in known for item in getattr(node.iter, "elts", [node.iter])
+            ):
+                known.add(ast.unparse(node.target))
+    for node in nodes:
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete):
+            for target in getattr(node, "targets", None) or [getattr(node, "target", None)]:
+                text = "" if target is None else ast.unparse(target)
+                # An entry of a dictionary is a registration, unless it is of `__dict__`.
+                is_patch = isinstance(target, ast.Attribute) or "__dict__" in text
+                if target is not None and is_patch and _root(target) in known:
+                    yield text
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) in {"setattr", "delattr"}
+            and _root(node.args[0]) in known
+        ):
+            yield ".".join(ast.unparse(arg).strip("'") for arg in node.args[:2])
+
+
+def test_numba_and_llvmlite_are_patched_in_one_file_each() -> None:
+    found = [
+        (module.removeprefix("dparray._compiler."), patch)
+        for module, path in MODULES.items()
+        for patch in patches_in(ast.parse(path.read_text()))
+    ]
+    assert found == [
+        ("llvmlite_patches", "kind._dispose"),
+        ("numba.patches", "postproc.PostProcessor.run"),
+        ("numba.patches", "types.Function.get_call_type"),
+        ("numba.patches", "cgutils.pointer_add"),
+        ("numba.patches", "funcdesc.FunctionDescriptor.lookup_module"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import numba.core.types\nnumba.core.types.Array = 1",
+        "from numba.core import types\ndef change():\n    types.Array = 1",
+        "from numba.core import types\nsetattr(types.Array, 'copy', None)",
+        "import importlib\nfound = importlib.import_module('numba.core')\nfound.types = 1",
+        "import importlib\nimportlib.import_module('llvmlite.binding').types = 1",
+        "from numba.core import types as t\nkind = t.Array\nkind.copy = 1",
+        "from numba.core.types import Array\nfor kind in (Array,):\n    kind.copy = 1",
+        "from numba.core import types\ntypes.__dict__['Array'] = 1",
+        "from numba.core import types\ndel types.Array",
+        "def change(module):\n    module.A = 1\nwhen_imported('llvmlite.ir', change)",
+    ],
+)
+def test_the_reader_finds_every_kind_of_patch(text: str) -> None:
+    assert len(list(patches_in(ast.parse(text)))) == 1
+    assert not list(patches_in(ast.parse(re.sub("numba|llvmlite", "numpy", text))))
 
 
 def test_kernels_know_the_kernel_language_and_no_more() -> None:

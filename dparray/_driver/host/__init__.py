@@ -1,6 +1,6 @@
 """The driver of the host processor: kernels become native code, without another package.
 
-Modules are LLVM IR in which each work-item is a call (`dparray/_compiler/host/`). For each size of
-group, ``program`` turns a module into loops over work-items, LLVM vectorizes them, and ``modules``
-loads the object code. ``queues`` runs the work of a queue on a thread.
+Modules are LLVM IR in which each work-item is a call (`dparray/_compiler/back_ends/host/`). For
+each size of group, ``program`` turns a module into loops over work-items, LLVM vectorizes them, and
+``modules`` loads the object code. ``queues`` runs the work of a queue on a thread.
 """

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from dparray._compiler import cache
-from dparray._compiler.ptx.client import libdevice_path
-from dparray._compiler.spirv import client
+from dparray._compiler.targets import back_end_named
 from dparray._driver import Missing, driver_named, driver_of, module_of
 
 # It imports no package of SYCL.
@@ -213,7 +212,12 @@ define spir_kernel void @empty() { ret void }
 """
 
 
-def check_writer(emit: Callable[[str], bytes] = client.emit) -> str:
+def _emit(text: str) -> bytes:
+    module: bytes = back_end_named("spirv64").emit(text)
+    return module
+
+
+def check_writer(emit: Callable[[str], bytes] = _emit) -> str:
     """Check that the helper process, in which LLVM writes kernels, starts and works."""
     try:
         spirv = emit(_EMPTY_KERNEL)
@@ -266,7 +270,7 @@ def check_imports(
 
 
 def _load_compiler() -> Any:
-    return importlib.import_module("dparray._compiler.backend").backend()
+    return importlib.import_module("dparray._compiler.numba.backend").backend()
 
 
 def check_compiler(load: Callable[[], Any] = _load_compiler) -> str:
@@ -361,10 +365,15 @@ def _find_cuda() -> Any:
     return driver_named("cuda")
 
 
+def _libdevice_path() -> str:
+    path: str = back_end_named("ptx").libdevice_path()
+    return path
+
+
 def check_cuda(
     find: Callable[[], Any] = _find_cuda,
     version_of: Callable[[str], str | None] = installed_version,
-    libdevice: Callable[[], str] = libdevice_path,
+    libdevice: Callable[[], str] = _libdevice_path,
 ) -> str:
     """Check that NVIDIA GPUs have all that they need; without a GPU, check nothing."""
     driver = find()

@@ -1,0 +1,82 @@
+"""Translate a module of LLVM IR for SPIR-V to one for NVPTX, as text and without optimization."""
+
+from __future__ import annotations
+
+import re
+
+from dparray._compiler.abi import DECLARED, Function, contracted, function_of, split
+from dparray._compiler.back_ends.ptx.definitions import definitions
+from dparray._compiler.back_ends.ptx.work_items import Launch
+from dparray._compiler.targets import DIMENSIONS
+from dparray.exceptions import KernelCompileError
+
+_HEAD = re.compile(
+    r"^(?:target (?:datalayout|triple)|source_filename|!opencl\.ocl\.version).*\n", re.MULTILINE
+)
+# An entry point, up to the label of its first block.
+_ENTRY = re.compile(
+    r"^define spir_kernel void @(?P<name>[-\w.$]+)\((?P<parameters>[^\n]*)\{\n"
+    r"(?P<label>[-\w.$]+:[^\n]*\n)?",
+    re.MULTILINE,
+)
+# The line of a kernel without an item; the item of a kernel in Numba's mangled names; and the
+# dimensions that a generated kernel reads.
+_STATED = re.compile(DIMENSIONS.format(r"(\d)"))
+_ITEM = re.compile(r"ItemTypeILi(\d)EE")
+_DIMENSION = re.compile(r"@_Z\d+get_\w+j\(i32 (\d)\)")
+# The memory for a launch's local accessors; its size is an argument of the launch.
+_DYNAMIC = "@dparray_dynamic = external addrspace(3) global [0 x i8], align 16\n"
+
+
+def dimensions_of(text: str) -> int:
+    """Return the number of dimensions of a kernel's range."""
+    if found := _STATED.search(text) or _ITEM.search(text):
+        return int(found[1])
+    return max(map(int, _DIMENSION.findall(text)), default=0) + 1
+
+
+def translated(text: str, launch: Launch, *, contract: bool = False) -> str:
+    """Return the module for NVPTX, without a triple and a data layout.
+
+    A parameter in local memory becomes its offset in bytes in the launch's dynamic shared memory.
+
+    Args:
+        text: the compiler's module.
+        launch: the known properties of launches.
+        contract: whether products and sums may be contracted to fused operations.
+
+    Raises:
+        KernelCompileError: it has no entry point.
+    """
+    text = _HEAD.sub("", text).replace("addrspace(2)", "addrspace(1)")  # texts of printf
+    wanted: list[Function] = []
+
+    def note(found: re.Match[str]) -> str:
+        result, quoted, plain, parameters = found.groups()
+        wanted.append(function_of(quoted or plain, result, parameters))
+        return ""
+
+    text = _with_offsets(DECLARED.sub(note, text)).replace("spir_func ", "")
+    if contract:
+        text = contracted(text)
+    return f"{text}\n{definitions(wanted, launch)}"
+
+
+def _with_offsets(text: str) -> str:
+    """Replace the calling convention, and parameters in local memory."""
+    entry = _ENTRY.search(text)
+    if entry is None:
+        raise KernelCompileError("the module of a kernel has no entry point", details=text)
+    parameters, addresses = [], []
+    for parameter in split(entry["parameters"]):
+        if not parameter.startswith("ptr addrspace(3)"):
+            parameters.append(parameter)
+            continue
+        name = parameter.split()[-1]
+        parameters.append(f"i64 {name}.offset")
+        addresses.append(
+            f"  {name} = getelementptr i8, ptr addrspace(3) @dparray_dynamic, i64 {name}.offset\n"
+        )
+    head = f"define ptx_kernel void @{entry['name']}({', '.join(parameters)}) {{\n"
+    head += (entry["label"] or "") + "".join(addresses)
+    return (_DYNAMIC if addresses else "") + text[: entry.start()] + head + text[entry.end() :]
