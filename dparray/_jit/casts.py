@@ -207,7 +207,10 @@ class Casts(ast.NodeTransformer):
         result = self.types.of(node)
         values = [self.types.of(argument) for argument in node.args]
         ufunc = vars(np).get(self.types.called(node))
+        converts = self._makes_python_number(node, result)
         self.generic_visit(node)
+        if converts:
+            return cast_to(node, result.dtype)
         if isinstance(ufunc, np.ufunc) and _has_positional_out(node, ufunc):
             out, inputs = node.args[ufunc.nin], node.args[: ufunc.nin]
             node.args[: ufunc.nin] = [fitted_to(out, self._apart(out, each)) for each in inputs]
@@ -238,6 +241,19 @@ class Casts(ast.NodeTransformer):
             if value.dtype != found[position]:
                 node.args[position] = _as(node.args[position], value, found[position])
         return cast_to(node, dtype) if dtype.kind in "iu" and not result.ndim else node
+
+    def _makes_python_number(self, node: ast.Call, result: Any) -> bool:
+        """Return whether a call makes a Python number of one for which Numba keeps the type."""
+        name, values = self.types.called(node), [self.types.of(each) for each in node.args]
+        if name == "item":
+            return is_number(result)
+        if name in ("int", "float", "complex", "round"):
+            is_other = any(not (is_number(each) and each.is_weak) for each in values)
+            return is_number(result) and result.is_weak and is_other
+        are_integers = bool(values) and all(
+            is_number(each) and each.dtype.kind in "iu" for each in values
+        )
+        return result == WEAK_INT and are_integers and name not in ("len", "ord")
 
     def _summed(self, node: ast.expr) -> tuple[ast.expr, list[int]]:
         """Return what nested calls of ``np.sum`` sum, and the axes, from the inside out."""

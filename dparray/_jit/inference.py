@@ -513,8 +513,8 @@ class Inference:
             return values[0]._replace(dtype=abs(values[0].dtype.type(1)).dtype)
         if name in ("min", "max") and len(values) > 1:
             return functools.reduce(join, values)
-        if name == "round" and len(values) == 1:
-            return WEAK_INT
+        if name == "round" and values:
+            return WEAK_INT if len(values) == 1 else values[0]
         return UNKNOWN
 
     def _array_function(self, name: str, arguments: Sequence[ast.expr], node: ast.Call) -> Any:
@@ -553,6 +553,8 @@ class Inference:
         if not values or not isinstance(values[0], Value):
             return UNKNOWN
         first = values[0]
+        if name == "item":
+            return type_of(first.dtype.type(0).item())
         if name == "astype":
             dtype = self._dtype(named.get("dtype"), arguments[1:2])
             return UNKNOWN if dtype in (None, UNKNOWN) else first._replace(dtype=dtype)

@@ -10,7 +10,8 @@ module closes them:
   uint64, a literal that is not negative is a uint64, too; integers have negative powers, and
   those of a float32 are float32;
 - ``math`` functions of float32 return float32, and return inf or nan instead of raising;
-- ``int``, ``float``, ``range``, ``len``, ``min``, ``max`` and ``abs`` return typed values.
+- ``int``, ``round`` and ``len`` return int64; ``float``, ``range``, ``min``, ``max`` and ``abs``
+  return typed values.
 
 A variable that branches assign numbers of several types has one type in a kernel; ``transform``
 has it converted by :func:`converter`, to the type that the compiler found.
@@ -370,7 +371,7 @@ def _from_python(name: str) -> Callable[..., Any]:
 
 def _rounding(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     def function(value: Any) -> Any:
-        return +value if isinstance(value, np.integer) else ufunc(_as_float(value))
+        return _int(value) if isinstance(value, np.integer) else ufunc(_as_float(value))
 
     return function
 
@@ -412,7 +413,7 @@ def _range(*bounds: Any) -> Iterator[Any]:
 
 
 def _int(value: Any = 0) -> Any:
-    return typed(value) if isinstance(value, np.integer) else _low_bits(value, np.int64)
+    return _Int64(_low_bits(value, np.int64))
 
 
 _KINDS: dict[Any, type | tuple[type, ...]] = {
@@ -489,6 +490,8 @@ def _abs(value: Any) -> Any:
 
 def _round(value: Any, *digits: Any) -> Any:
     if isinstance(value, bool | np.bool_ | np.integer):
+        if not digits:
+            return _int(value)
         return _wrap(builtins.round(int(value), *map(int, digits)), _is_signed(value))
     return typed(builtins.round(value, *digits))
 

@@ -64,9 +64,7 @@ def _register_functions() -> None:
             _lower(function, theirs, types.float64, (integer,), types.float64)
     for name in _ROUNDING:
         function = getattr(math, name)
-        cases = [signature(types.int64, types.boolean)]
-        for integer in sorted(types.integer_domain, key=str):
-            cases.append(signature(types.int64 if integer.signed else types.uint64, integer))
+        cases = [signature(types.int64, kind) for kind in (types.boolean, types.int64)]
         _register(function, cases + [signature(kind, kind) for kind in _FLOATS])
         for kind in _FLOATS:
             _lower(function, name, kind, (kind,), kind)

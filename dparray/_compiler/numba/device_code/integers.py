@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 from numba.core import ir, types
 from numba.core.imputils import Registry
 from numba.core.lowering import Lower
+from numba.core.typing.templates import AttributeTemplate, bound_function, signature
 
 from dparray._codegen.intrinsics import integer_power
 from dparray._compiler.numba.registration import device_overload, implement
-from dparray._compiler.numba.target import TypingContext
+from dparray._compiler.numba.target import TypingContext, typing_registry
 from dparray.kernel_api import AtomicRef, vec_load, vec_store
 
 _registry = Registry()
@@ -43,6 +44,9 @@ _ARITHMETIC = frozenset(
     for prefix in ("", "i")
 ) | {pow, operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor}
 
+#: Functions that return a Python integer, which is an int64.
+_TO_PYTHON = frozenset((int, math.floor, math.ceil, math.trunc))
+
 
 def _is_written(number: Any) -> bool:
     return isinstance(number, types.IntegerLiteral) and number.literal_value >= 0
@@ -59,9 +63,12 @@ def _settled_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
     """Return the integers of a call for which Numba would choose another type than NumPy, or none.
 
     A Boolean takes the type of the other integer, and a literal takes the type of a uint64. The
-    bounds of a range that Numba would truncate to 32 bits, or read as unsigned, become int64.
+    bounds of a range that Numba would truncate to 32 bits, or read as unsigned, become int64, and
+    so does an integer that a function turns into Python's.
     """
     key = getattr(function, "typing_key", None)
+    if key in _TO_PYTHON and len(arguments) == 1 and type(arguments[0]) is types.Integer:
+        return (types.int64,)
     if key is range:
         kinds = [types.unliteral(each) for each in arguments]
         if not all(isinstance(each, types.Integer | types.Boolean) for each in kinds):
@@ -446,10 +453,7 @@ _MAX_DIGITS = 18  # The largest power of 10 that an int64 can represent.
 
 @device_overload(round)
 def _round(x: Any) -> Any:
-    if not isinstance(x, types.Integer):
-        return None
-    wide = types.int64 if x.signed else types.uint64
-    return lambda x: wide(x)
+    return (lambda x: types.int64(x)) if isinstance(x, types.Integer) else None
 
 
 @device_overload(round)
@@ -481,5 +485,16 @@ def _whole(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 for _function in (math.floor, math.ceil, math.trunc):
-    for _kind in sorted(types.integer_domain, key=str):
-        _registry.lower(_function, _kind)(_whole)
+    _registry.lower(_function, types.int64)(_whole)
+
+
+@typing_registry.register_attr
+class _Methods(AttributeTemplate):
+    key = types.Integer
+
+    @bound_function("integer.item")
+    def resolve_item(self, number: Any, arguments: Any, keywords: Any) -> Any:
+        return None if arguments or keywords else signature(types.int64)
+
+
+_registry.lower("integer.item", types.Integer)(_whole)
