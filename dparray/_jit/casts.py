@@ -43,6 +43,7 @@ from dparray._jit.native_functions import (
     selected_by,
     sum_of_product,
 )
+from dparray._jit.signs import is_natural
 from dparray._jit.source import Source, assigned_names, root_of
 
 #: The name of NumPy in generated code.
@@ -125,6 +126,7 @@ class Casts(ast.NodeTransformer):
             return node
         load = loaded(node.target)
         value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
+        value.__dict__ |= {"is_natural": is_natural(node)}
         converted = self._converted(value, left, right)
         if converted is value and value.op is node.op:
             return node
@@ -230,6 +232,7 @@ class Casts(ast.NodeTransformer):
         if is_integer or name == "floor_divide":  # which Numba computes differently from //
             if name in OPERATORS:
                 operation = ast.BinOp(node.args[0], OPERATORS[name](), node.args[1])
+                operation.__dict__ |= {"is_natural": True}  # its result is an integer
                 return self._converted(_at(node, operation), *values)
             is_own = name in INTEGER_CODE and (name == "square" or dtype not in DEFAULT_DTYPES)
             if is_own and not self.for_kernel:
@@ -343,6 +346,9 @@ class Casts(ast.NodeTransformer):
             name = UFUNCS[type(node.op)].__name__ if is_narrow and not self.for_kernel else ""
             return operation_of(name, node.left, node.right) if name else node
         if (left.is_weak and right.is_weak) or isinstance(node.op, ast.MatMult):
+            are_integers = left.dtype.kind in "bi" and right.dtype.kind in "bi"
+            if isinstance(node.op, ast.Pow) and are_integers and not is_natural(node):
+                node.left, node.right = cast_to(node.left, _FLOAT), cast_to(node.right, _FLOAT)
             return node
         found = resolve(UFUNCS[type(node.op)], (left, right))
         if found is None:
@@ -403,6 +409,7 @@ def _has_positional_out(node: ast.Call, ufunc: np.ufunc) -> bool:
 
 _WRAPPING = ast.Add | ast.Sub | ast.Mult
 _WIDE = np.dtype(np.uint64)
+_FLOAT = np.dtype(np.float64)
 
 
 def _differs(op: ast.operator, right: ast.expr, dtype: np.dtype[Any], is_array: bool) -> bool:

@@ -30,6 +30,7 @@ from dparray._jit.inference import (
     type_of,
 )
 from dparray._jit.native import Native, numba_type
+from dparray._jit.powers import refused_power
 from dparray._jit.regions import (
     NativeCode,
     ParallelRegion,
@@ -260,6 +261,8 @@ class NativeRegion:
         parameters = ["__item", *(name for name in types if name not in constants)]
         parameters += [f"__{name}_out" for name in self.outputs]
         stores = "\n".join(f"__{name}_out[0] = {name}" for name in self.outputs)
+        if refused := refused_power(self.source, definition, inferred):
+            raise refused
         body, has_loops = scalarized(self.source, [self.node], inferred)
         casts, plain = Casts(inferred, for_kernel=True), PlainLoops(self.source)
         statements = [plain.visit(casts.visit(each)) for each in body] + ast.parse(stores).body

@@ -174,6 +174,9 @@ class Plan:
         else:
             self.may_be_native = True
             self.reason = "array code: native for small arrays, else dparray's operations"
+        if self.code.refused_power is not None:
+            self.is_native = self.may_be_native = self.may_vectorize = False
+            self.reason = "an exponent may be negative, which decides about types"
 
     @cached_property
     def rows(self) -> tuple[Source, ast.FunctionDef, Inference] | None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._jit.signs import is_natural
 from dparray._jit.source import Source, entries_of, source_of, users_function
 from dparray.exceptions import KernelCompileError
 
@@ -222,7 +223,8 @@ class Inference:
             if isinstance(node.target, ast.Name):
                 own = self.of(node.target)
                 if not is_array(own):  # which keeps its dtype
-                    self._assign(node.target, self.binary(node.op, own, self.of(node.value)))
+                    kind = self._power(node, self.binary(node.op, own, self.of(node.value)))
+                    self._assign(node.target, kind)
         elif isinstance(node, ast.For):
             self._assign(node.target, self._item(node.iter))
         elif isinstance(node, ast.Return):
@@ -294,7 +296,13 @@ class Inference:
         return Items(tuple(map(self.of, node.elts)))
 
     def _of_BinOp(self, node: ast.BinOp) -> Any:
-        return self.binary(node.op, self.of(node.left), self.of(node.right))
+        return self._power(node, self.binary(node.op, self.of(node.left), self.of(node.right)))
+
+    @staticmethod
+    def _power(node: Any, kind: Any) -> Any:
+        """Return the type of an operation; a power of Python integers may be a float."""
+        may_be_float = isinstance(node.op, ast.Pow) and not is_natural(node)
+        return WEAK_FLOAT if may_be_float and kind == WEAK_INT else kind
 
     def binary(self, op: ast.operator, left: Any, right: Any) -> Any:
         """Return the type of an operation."""

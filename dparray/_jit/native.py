@@ -54,6 +54,7 @@ from dparray._jit.parts import (
     raise_interrupt,
     use_threads,
 )
+from dparray._jit.powers import refused_power
 from dparray._jit.source import (
     PlainMembers,
     Source,
@@ -704,7 +705,10 @@ def _callee(
     for name in ("__code__", "__defaults__", "__kwdefaults__"):
         inner.depends_on([Reference(partial(getattr, function), name, getattr(function, name))])
     given = types_of_parameters(inner, kinds)
-    casts = Casts(Inference(inner.definition, given, inner.names))
+    inferred = Inference(inner.definition, given, inner.names)
+    if refused := refused_power(inner, inner.definition, inferred):
+        raise refused
+    casts = Casts(inferred)
     tree = casts.visit(copied(inner.definition))
     for at, value in enumerate(inner.defaults):
         inner.names[f"__default{at}"] = value

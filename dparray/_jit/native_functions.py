@@ -57,7 +57,9 @@ INTEGER_CODE = {
     "power": """
  factor, exponent, found = uint64(dtype(x)), wide(dtype(y)), uint64(1)
  if exponent < 0:
-  raise ValueError("Integers to negative integer powers are not allowed.")
+  exponent &= wide(1)
+  if dtype(x) != dtype(1) and (not signed or dtype(x) != dtype(-1)):
+   return dtype(0)
  while exponent:
   if exponent & wide(1):
    found *= factor

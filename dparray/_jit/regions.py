@@ -39,6 +39,7 @@ from dparray._jit.inference import (
 )
 from dparray._jit.loop_forms import contiguous_last, reason_for_kernel, remarks
 from dparray._jit.native import Native, numba_type, with_lines
+from dparray._jit.powers import refused_power
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
     PlainMembers,
@@ -451,6 +452,8 @@ class ParallelRegion:
             loops = (*self.loops, *self.inner)
             variables = {**types, **{loops[axis][0]: WEAK_INT for axis in axes}}
             inferred = Inference(definition_of("loop", [], body), variables, self.source.names)
+            if refused := refused_power(self.source, inferred.tree, inferred):
+                raise refused
             body = [Casts(inferred, for_kernel=True).visit(each) for each in body]
             kernel = self._kernel(body, constants, arguments, accumulators, axes)
             self._kernels[key] = kernel
@@ -660,12 +663,14 @@ class NativeCode:
         has_lines: whether it stores the line of each statement that may raise.
         doubts: the operations with dtypes that only Numba decides.
         loops: the loops.
+        refused_power: the error for a power that only Python can compute.
     """
 
     def __init__(
         self, source: Source, tree: ast.FunctionDef, types: Inference, options: dict[str, Any]
     ) -> None:
         self.source, self.options = source, options
+        self.refused_power = refused_power(source, tree, types)
         divider = _Divider(source, types, options, tree)
         if not config.debug:  # which runs the Python function again for the line of an index
             divider.visit(tree)
@@ -677,7 +682,13 @@ class NativeCode:
         self.doubts = [] if is_default(types) else [*casts.doubts, *divider.doubts]
 
     def build(self) -> Native:
-        """Return the function for Numba to compile."""
+        """Return the function for Numba to compile.
+
+        Raises:
+            KernelCompileError: it has a power that only Python can compute.
+        """
+        if self.refused_power is not None:
+            raise self.refused_power
         return Native(self.source, self.tree, self.options, None, self.has_lines, self.parts)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
+from dparray._jit.signs import mark_powers
 from dparray._language.device_function import DeviceFunction
 from dparray._language.references import Reference, may_change, with_references
 from dparray._language.source import GIVEN_SOURCE
@@ -177,6 +178,7 @@ def source_of(function: FunctionType) -> Source:
     # A variable of the function hides a global of the same name, whose value is none of its.
     used -= {*function.__code__.co_varnames, *function.__code__.co_cellvars}
     source.names = {name: value for name, value in _names_of(function) if name in used}
+    mark_powers(source.definition, source.names)
     return source
 
 

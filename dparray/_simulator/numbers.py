@@ -120,6 +120,8 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return _wrap(integers(_wrapped(int(a), signed), second), signed)
 
     def forward(self: Any, other: Any) -> Any:
+        if name == "pow" and isinstance(other, _Literal) and int(other) < 0:
+            return np.float64(self) ** np.float64(other)
         if integers is not None and isinstance(other, _INTEGERS):
             return compute(self, other)
         return general(_plain(self), _plain(other))

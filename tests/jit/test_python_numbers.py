@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from tests.jit.forms import FORMS, compiled, uncompiled
+from tests.jit.forms import FORMS, compiled, function_of, uncompiled
 
 _INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 #: Expressions of Python integers made of two elements.
@@ -66,3 +66,65 @@ def test_python_floats_of_elements_are_double(loop: str) -> None:
     found = compiled(loop, texts, operands)
     for text, own, right in zip(texts, found, uncompiled(texts, operands), strict=True):
         np.testing.assert_array_equal(own, right, text)
+
+
+#: Powers of Python integers that the forms of dp.jit compute, and those of all forms.
+_POWERS = ("2 ** -int(b)", "10 ** (int(b) - 3)", "0.5 * 2 ** int(b)", "a.item() ** (int(b) - 1)",
+           "math.sqrt(2 ** -int(b))", "1 - 3 * 2 ** (int(b) - 2)")  # fmt: skip
+_POWERS_OF_ALL = ("int(a) ** -1", "pow(int(a), -2)", "2 ** -1", "1 ** -1", "2.0 ** -int(b)",
+                  "2 ** abs(int(b))", "3 ** (int(a) & 3)", "2 ** max(int(b) - 1, 0)")  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_powers_of_python_integers(form: str) -> None:
+    operands = {"a": np.array([3, 1, 7, 2], "int64"), "b": np.array([-2, -1, 3, 0], "int64")}
+    is_jit = form in ("range", "prange", "checked")
+    texts = _POWERS_OF_ALL + _POWERS * is_jit
+    for text, own, right in zip(
+        texts, compiled(form, texts, operands), uncompiled(texts, operands), strict=True
+    ):
+        np.testing.assert_allclose(own, right, rtol=1e-15, err_msg=text)
+    for text in _POWERS if not is_jit and form != "simulate" else ():
+        with pytest.raises(dp.exceptions.KernelCompileError, match=r"write float\(x\) \*\* k"):
+            compiled(form, [text], operands)
+
+
+@pytest.mark.parametrize("loop", ["range", "prange"])
+def test_a_power_that_may_be_integer_or_float_is_refused(loop: str) -> None:
+    loop_over = f"    for i in {'dp.prange' if loop == 'prange' else 'range'}(x.size):\n        "
+    refused = {
+        "def f(x):\n" + loop_over + "x[i] = 2 ** (int(x[i]) - 1)\n": r"float\(2\) \*\*.*max",
+        "def f(x):\n" + loop_over + "k = 2 ** -int(x[i])\n        x[i] = k\n": "one type for it",
+        "def f(x):\n" + loop_over + "x[i] = x[i] ** -1\n": r"-1 is not an integer\n.*float\(x",
+        "def f(x):\n" + loop_over + "x[i] = dp.power(x[i], -2)\n": r"-2 is not an integer",
+    }
+    for text, message in refused.items():
+        x = dp.asarray([2, 3])
+        with pytest.raises(dp.exceptions.KernelCompileError, match=r"(?s)" + message):
+            dp.jit(function_of(text))(x)
+        assert x.tolist() == [2, 3]
+    count = function_of("def f(x):\n" + loop_over + "x[i] = 2 ** i + 3 ** len(x)\n")
+    x = dp.zeros(5, dtype="int64")
+    dp.jit(count)(x)
+    assert x.tolist() == [2**i + 3**5 for i in range(5)]
+
+
+@pytest.mark.parametrize("size", [3, 300_000])
+def test_powers_of_integer_arrays_are_the_uncompiled_ones(size: int) -> None:
+    def negative(x: dp.ndarray, k: int) -> dp.ndarray:
+        return x * 2 ** (k - 3)
+
+    def halves(x: dp.ndarray) -> dp.ndarray:
+        return 2**-x + x**x
+
+    def inverse(x: dp.ndarray) -> dp.ndarray:
+        return dp.power(x, -1)
+
+    x = dp.asarray(np.arange(size) % 3 - 1)
+    for k in (1, 3, 5):
+        own, right = dp.jit(negative)(x, k), negative(x, k)
+        assert own.dtype == right.dtype
+        np.testing.assert_array_equal(own.asnumpy(), right.asnumpy())
+    np.testing.assert_array_equal(dp.jit(halves)(x).asnumpy(), halves(x).asnumpy())
+    with pytest.raises(dp.ArgumentError, match="negative power -1"):
+        dp.jit(inverse)(x)

@@ -58,7 +58,7 @@ BUDGETS = {
     "array": 7_240,
     "kernels": 4_870,
     "functions": 23_190,
-    "compiled": 7_890,
+    "compiled": 8_250,
     "satellites": 20_100,
     "tools": 10_340,
 }

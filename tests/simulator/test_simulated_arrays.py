@@ -267,7 +267,7 @@ def constants(item, x, n, reals, integers):
     reals[i, 4] = x[i] + round(x[i])
     reals[i, 5] = x[i] ** (n[i] // n[i] + 1) + pow(x[i], i)
     integers[i, 0] = STEPS[i] * STEPS[i] * (3, 4, 5)[i]
-    integers[i, 1] = (n[i] + 1) ** (i - 2) + (-n[i]) ** (-n[i]) + (i - 2) ** (i - 1)
+    integers[i, 1] = (n[i] + 1) ** n[i] + (-n[i]) ** abs(n[i]) + (i - 2) ** max(i - 1, 0)
     integers[i, 2] = Mode.FAST.value * n[i]  # truncated, like any float stored as an integer
 
 

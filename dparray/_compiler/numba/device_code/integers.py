@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from numba.core import ir, types
+from numba.core.errors import TypingError
 from numba.core.imputils import Registry
 from numba.core.lowering import Lower
 from numba.core.typing.templates import AttributeTemplate, bound_function, signature
@@ -44,12 +45,17 @@ _ARITHMETIC = frozenset(
     for prefix in ("", "i")
 ) | {pow, operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor}
 
+_POWERS = frozenset((operator.pow, operator.ipow, pow))
 #: Functions that return a Python integer, which is an int64.
 _TO_PYTHON = frozenset((int, math.floor, math.ceil, math.trunc))
 
 
 def _is_written(number: Any) -> bool:
     return isinstance(number, types.IntegerLiteral) and number.literal_value >= 0
+
+
+def _is_negative_literal(number: Any) -> bool:
+    return isinstance(number, types.IntegerLiteral) and number.literal_value < 0
 
 
 def _are_mixed(first: Any, second: Any) -> bool:
@@ -64,7 +70,8 @@ def _settled_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
 
     A Boolean takes the type of the other integer, and a literal takes the type of a uint64. The
     bounds of a range that Numba would truncate to 32 bits, or read as unsigned, become int64, and
-    so does an integer that a function turns into Python's.
+    so does an integer that a function turns into Python's. A power of an integer by a negative
+    literal is Python's float.
     """
     key = getattr(function, "typing_key", None)
     if key in _TO_PYTHON and len(arguments) == 1 and type(arguments[0]) is types.Integer:
@@ -79,6 +86,9 @@ def _settled_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
         return arguments
     if len(arguments) != 2 or key not in _ARITHMETIC:
         return arguments
+    if key in _POWERS and _is_negative_literal(arguments[1]):
+        return tuple(types.float64 if isinstance(each, types.Integer | types.Boolean) else each
+                     for each in arguments)  # fmt: skip
     if _are_mixed(*arguments):
         return types.uint64, types.uint64
     integers = [each for each in arguments if not isinstance(each, types.Boolean)]
@@ -124,15 +134,23 @@ _WITH_INDEX = frozenset({AtomicRef, vec_load, vec_store})  # their second argume
 _COMPARISONS = frozenset(getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne"))
 
 
+def _lowered() -> tuple[Any, Any] | None:
+    """Return the function that is lowered and its statement, if any."""
+    frame: Any = sys._getframe(1)
+    while frame.f_code is not Lower.lower_inst.__code__:
+        frame = frame.f_back
+        if frame is None:
+            return None
+    return frame.f_locals["self"], frame.f_locals["inst"]
+
+
 def _is_index() -> bool:
     """Return whether the lowered value is used as an index, directly or after arithmetic."""
-    frame = sys._getframe(1)
-    while frame.f_code is not Lower.lower_inst.__code__:
-        if frame.f_back is None:
-            return False
-        frame = frame.f_back
-    lower = frame.f_locals["self"]
-    target = getattr(frame.f_locals["inst"], "target", None)
+    found = _lowered()
+    if found is None:
+        return False
+    lower, statement = found
+    target = getattr(statement, "target", None)
     indices = vars(lower.func_ir).setdefault("dparray_indices", None)
     if indices is None:
         indices = lower.func_ir.dparray_indices = _indices_of(lower)
@@ -235,10 +253,38 @@ for _name in ("add", "sub", "mul"):
 
 
 implement(integer_power, integer_power)
+_MAY_BE_NEGATIVE = {operator.neg, operator.sub, operator.isub, *_TO_PYTHON, round}
+
+
+def _refuse_difference(lower: Any, statement: Any) -> None:
+    """Reject an exponent that is a difference or a Python integer made of a number.
+
+    If it is negative, Python's power is a float.
+    """
+    value: Any = getattr(statement, "value", None)
+    is_call = getattr(value, "op", "") == "call"
+    exponent = value.args[1] if is_call else getattr(value, "rhs", None)
+    if not isinstance(exponent, ir.Var):
+        return
+    definition = lower.func_ir.get_definition(exponent)
+    operation = getattr(definition, "op", "")
+    if operation == "call":
+        made_by = getattr(lower.typeof(definition.func.name), "typing_key", None)
+    else:
+        is_operation = operation in ("unary", "binop", "inplace_binop")
+        made_by = definition.fn if is_operation else None
+    if made_by in _MAY_BE_NEGATIVE:
+        raise TypingError(
+            "the exponent of this power of integers may be negative, and the power then a float: "
+            "write float(x) ** k for a float, or x ** max(k, 0) for an integer",
+            loc=statement.loc,
+        )
 
 
 def _power(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     result = signature.return_type
+    if signature.args[1].signed and (found := _lowered()) is not None:
+        _refuse_difference(*found)
     return context.compile_internal(
         builder,
         lambda base, exponent: result(integer_power(result(base), exponent)),

@@ -1,0 +1,88 @@
+"""Powers of Python integers, whose exponents decide whether they are integers or floats.
+
+``2 ** k`` is an integer, or a float if ``k`` is negative. Compiled code has one type for it: an
+integer where the code shows that no exponent is negative, otherwise a float. Where a float could
+give another result than an integer, the power is rejected. A power of an array or an element is an
+integer, and NumPy raises for a negative exponent.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dparray._jit.inference import Inference, Value, constant, is_number
+from dparray._jit.signs import is_natural
+from dparray._jit.source import Source
+from dparray.exceptions import KernelCompileError
+
+
+def refused_power(source: Source, tree: ast.AST, types: Inference) -> KernelCompileError | None:
+    """Return the error for the first power that compiled code cannot compute as Python does."""
+    parents = {inner: node for node in ast.walk(tree) for inner in ast.iter_child_nodes(node)}
+    for node, base, exponent in _powers(tree, types):
+        left, right = types.of(base), types.of(exponent)
+        kinds = (left, right)
+        if not all(isinstance(kind, Value) and kind.dtype.kind in "biu" for kind in kinds):
+            continue
+        number, text = constant(exponent), ast.unparse(base)
+        is_negative = type(number) is int and number < 0
+        if not (left.is_weak and right.is_weak):
+            if is_negative:
+                return source.error(
+                    node,
+                    f"an integer to the negative power {number} is not an integer",
+                    f"convert first: {text}.astype('float64')"
+                    if not is_number(left)
+                    else f"convert first: float({text})",
+                )
+        elif not (
+            is_negative
+            or isinstance(node, ast.Call)
+            or is_natural(node)
+            or _meets_float(node, parents, types)
+        ):
+            shown = ast.unparse(exponent)
+            return source.error(
+                node,
+                f"{ast.unparse(base)} ** ({shown}) is an integer, or a float if {shown} is "
+                "negative, and compiled code has one type for it",
+                f"write float({text}) ** ({shown}) for a float, or "
+                f"{text} ** max({shown}, 0) for an integer",
+            )
+    return None
+
+
+def _powers(tree: ast.AST, types: Inference) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+    """Yield the powers of code, each with its base and its exponent."""
+    for node in ast.walk(tree):
+        found: Any = node
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            yield found, node.left, node.right
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Pow):
+            yield found, node.target, node.value
+        elif isinstance(node, ast.Call) and types.called(node) == "power" and len(node.args) == 2:
+            yield found, *node.args
+
+
+def _meets_float(node: ast.AST, parents: Mapping[ast.AST, ast.AST], types: Inference) -> bool:
+    """Return whether a number is used as a float, so that an integer would give the same."""
+    parent: Any = parents.get(node)
+    if isinstance(parent, ast.BinOp) and not isinstance(parent.op, ast.Div):
+        other = types.of(parent.right if parent.left is node else parent.left)
+        if isinstance(other, Value) and other.dtype.kind in "fc":
+            return True
+        is_exact = isinstance(parent.op, ast.Add | ast.Sub | ast.Mult)
+        return is_exact and is_number(other) and _meets_float(parent, parents, types)
+    if isinstance(parent, ast.UnaryOp):
+        return not isinstance(parent.op, ast.Not) and _meets_float(parent, parents, types)
+    if isinstance(parent, ast.Call):
+        return ast.unparse(parent.func).startswith(("math.", "float"))
+    if isinstance(parent, ast.Assign | ast.AugAssign):
+        targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+        kinds = [types.of(each) for each in targets]
+        are_floats = all(isinstance(each, Value) and each.dtype.kind in "fc" for each in kinds)
+        is_update = isinstance(parent, ast.AugAssign)
+        return are_floats and (is_update or all(isinstance(t, ast.Subscript) for t in targets))
+    return isinstance(parent, ast.BinOp)
