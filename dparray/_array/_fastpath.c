@@ -11,6 +11,7 @@
  *   _fastpath_nodes.c      nodes of lazy operations, keys of expressions
  *   _fastpath_launch.c     launches of known expressions
  *   _fastpath_pool.c       threads for parallel loops of native code
+ *   _fastpath_threads.c    the same threads on POSIX systems and on Windows
  *
  * Python's stable interface from 3.10 on. The slots of arrays are read at their offsets; instances
  * of subclasses go the general way.
@@ -23,10 +24,6 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 #include <string.h>
-
-/* Exported since Python 3.7, and not declared for the stable interface. */
-extern int PyContext_Enter(PyObject *context);
-extern int PyContext_Exit(PyObject *context);
 
 /* --- what is handed over ---------------------------------------------------------------------- */
 
@@ -44,6 +41,8 @@ static PyObject *at_once;       /* up to how many elements, by an operation's co
 static PyObject *scalar_types;  /* classes of scalars that stand beside arrays */
 static PyObject *traced_call;   /* `host.call` */
 static PyObject *context;       /* in it NumPy warns of nothing */
+/* Of all Pythons since 3.7, but not of the stable interface, so that `setup` is passed their addresses. */
+static int (*enter_context)(PyObject *context), (*exit_context)(PyObject *context);
 static PyObject *ufuncs;        /* NumPy's ufuncs: the numbers of operations */
 static PyObject *readers, *call_method, *host_bytes, *memory_word, *node_word, *pointer_word;
 static PyObject *allocate; /* memory of the pool */
@@ -324,7 +323,7 @@ static PyObject *make_number(PyObject *like, PyArray_Descr *dtype, const void *v
 
 static int enter(void)
 {
-    if (PyContext_Enter(context) == 0)
+    if (enter_context(context) == 0)
         return 1;
     PyErr_Clear(); /* another thread is in it */
     return 0;
@@ -334,9 +333,9 @@ static int leave(int is_right)
 {
     PyObject *type, *value, *trace;
     if (is_right)
-        return PyContext_Exit(context);
+        return exit_context(context);
     PyErr_Fetch(&type, &value, &trace);
-    PyContext_Exit(context);
+    exit_context(context);
     PyErr_Restore(type, value, trace);
     return 0;
 }
@@ -518,12 +517,16 @@ static PyObject *setup(PyObject *module, PyObject *args)
     PyObject *heap = PyDict_GetItemString(named, "heap_elements");
     PyObject *products = PyDict_GetItemString(named, "one_core_products");
     Py_ssize_t count = PyList_Size(given);
-    if (!heap || !products || count < OPERATORS || count > MAX_OPERATIONS) {
+    PyObject *enters = PyDict_GetItemString(named, "enter_context");
+    PyObject *exits = PyDict_GetItemString(named, "exit_context");
+    if (!heap || !products || !enters || !exits || count < OPERATORS || count > MAX_OPERATIONS) {
         PyErr_SetString(PyExc_TypeError, "setup: limits, and all operations");
         return NULL;
     }
     heap_elements = PyLong_AsSsize_t(heap);
     one_core_products = PyLong_AsSsize_t(products);
+    enter_context = (int (*)(PyObject *))PyLong_AsVoidPtr(enters);
+    exit_context = (int (*)(PyObject *))PyLong_AsVoidPtr(exits);
     array_type = (PyTypeObject *)type;
     readers = PyUnicode_InternFromString("readers");
     host_bytes = PyUnicode_InternFromString("host_bytes");
@@ -635,7 +638,7 @@ PyMODINIT_FUNC PyInit__fastpath(void)
     PyObject *parts = PyLong_FromVoidPtr((void *)(size_t)share_parts);
     PyObject *units = PyLong_FromVoidPtr((void *)(size_t)share_units);
     PyObject *stack = PyLong_FromVoidPtr((void *)(size_t)has_stack);
-    if (pthread_atfork(NULL, NULL, forget_threads))
+    if (!call_in_forks(forget_threads))
         PyErr_NoMemory();
     if (module && (!base || PyErr_Occurred() || PyModule_AddObjectRef(module, "share_parts", parts) < 0 ||
                    PyModule_AddObjectRef(module, "share_units", units) < 0 ||

@@ -69,7 +69,7 @@ static int broadcast_is_small(PyObject *given, npy_intp most)
     PyObject *together = PyArray_MultiIterFromObjects(arrays, count, 0);
     if (!together)
         return 0; /* the shapes do not broadcast, which the general way reports */
-    npy_intp size = PyArray_MultiIter_SIZE(together);
+    npy_intp size = PyArray_MultiIter_SIZE((PyArrayMultiIterObject *)together);
     Py_DECREF(together);
     for (int at = 0; at < count && 5 * size / 2 > most; at++) {
         PyArrayObject *x = AS_ARRAY(arrays[at]);

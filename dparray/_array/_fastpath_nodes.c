@@ -3,7 +3,7 @@
 /* --- recorded operations --------------------------------------------------------------- */
 
 /* What `dparray/_graph/node.py` calls the parts of a node. */
-enum { OP, OPERANDS, SIGNATURE, DTYPE, SHAPE, SIZE, QUEUE, USM_TYPE, LAYOUT, AXES, USERS, ARRAY, COST,
+enum { OP, OPERANDS, SIGNATURE, DTYPE, SHAPE, ELEMENTS, QUEUE, USM_TYPE, LAYOUT, AXES, USERS, ARRAY, COST,
        LEAVES, NODE_SLOTS };
 static const char *node_slot_names[NODE_SLOTS] = {
     "op", "operands", "signature", "dtype", "shape", "size", "queue", "usm_type", "layout", "axes",
@@ -61,7 +61,7 @@ static int give_leaf(PyObject *x)
         put(node, node_slots[SIGNATURE], nothing);
         put(node, node_slots[DTYPE], (PyObject *)PyArray_DESCR(seen));
         put(node, node_slots[SHAPE], PyTuple_GetItem(layout, 2));
-        PART(node, SIZE) = PyLong_FromSsize_t(PyArray_SIZE(seen));
+        PART(node, ELEMENTS) = PyLong_FromSsize_t(PyArray_SIZE(seen));
         put(node, node_slots[QUEUE], SLOT(x, at_queue));
         put(node, node_slots[USM_TYPE], SLOT(x, at_usm_type));
         put(node, node_slots[LAYOUT], layout);
@@ -199,7 +199,7 @@ static PyObject *record_node(PyObject *op, PyObject *cost_of_op, PyObject *x, Py
         PyObject *nothing = PyTuple_New(0), *one = PyLong_FromLong(1);
         if (nothing && one) {
             put(node, node_slots[SHAPE], nothing);
-            put(node, node_slots[SIZE], one);
+            put(node, node_slots[ELEMENTS], one);
         }
         Py_XDECREF(nothing);
         Py_XDECREF(one);
@@ -226,7 +226,7 @@ static PyObject *record_node(PyObject *op, PyObject *cost_of_op, PyObject *x, Py
     put(made, at_node, node);
     put(made, at_shape, PART(node, SHAPE));
     put(made, at_dtype, PART(node, DTYPE));
-    put(made, at_size, PART(node, SIZE));
+    put(made, at_size, PART(node, ELEMENTS));
 failed:
     Py_XDECREF(reference);
     Py_XDECREF(parts);

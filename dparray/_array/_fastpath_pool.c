@@ -6,11 +6,8 @@
  * them does. One loop at a time: another one meanwhile, or inside a part, runs on its calling thread.
  */
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <time.h>
+#include "_fastpath_threads.c"
 
 #define MAX_POOL 256
 #define PARTS_PER_THREAD 16
@@ -42,46 +39,9 @@ static struct job *current; /* the loop that threads may join */
 static _Atomic unsigned generation;
 static _Atomic int busy, is_taken;
 static int pool_size, sleeping, is_caller_asleep;
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
-static __thread int threads_to_use = 1;
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-/* Whether the calling thread has stack left for a call of a recursive function (`_jit/recursion.py`).
- * A quarter stays free for functions without this check. */
-static int has_stack(void)
-{
-#ifdef __linux__
-    static __thread char *end;
-    char here;
-    pthread_attr_t attributes;
-    if (!end && !pthread_getattr_np(pthread_self(), &attributes)) {
-        void *lowest;
-        size_t size;
-        if (!pthread_attr_getstack(&attributes, &lowest, &size))
-            end = (char *)lowest + size / 4;
-        pthread_attr_destroy(&attributes);
-    }
-    return &here > end;
-#else
-    return 1;
-#endif
-}
-
-static void pause_briefly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
+static lock gate = NEW_LOCK;
+static condition wake = NEW_CONDITION, idle = NEW_CONDITION;
+static _Thread_local int threads_to_use = 1;
 
 static int64_t first_of(const struct job *job, int64_t part)
 {
@@ -89,27 +49,19 @@ static int64_t first_of(const struct job *job, int64_t part)
     return job->total / job->parts * part + (part < more ? part : more);
 }
 
-static void *serve(void *seen_before);
+static THREAD_RESULT serve(void *seen_before);
 
 /* Wake, or start, as many threads as can still join. */
 static void call_threads(struct job *job)
 {
     job->has_woken = 1;
-    sigset_t all, before;
-    pthread_mutex_lock(&gate);
+    take_lock(&gate);
     for (int at = job->joined; at < job->threads && at - job->joined < sleeping; at++)
-        pthread_cond_signal(&wake);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for Python's threads */
-    while (pool_size < job->threads - 1) {
-        pthread_t made;
-        if (pthread_create(&made, NULL, serve, (void *)(uintptr_t)(generation - 1)))
-            break; /* the others do the work */
-        pthread_detach(made);
+        wake_one(&wake);
+    while (pool_size < job->threads - 1 /* the others do the work if no thread starts */
+           && start_thread(serve, (void *)(uintptr_t)(generation - 1)))
         pool_size++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_mutex_unlock(&gate);
+    leave_lock(&gate);
 }
 
 /* Run the handlers of signals that have arrived; an exception of theirs ends the loop. */
@@ -122,10 +74,10 @@ static void check_signals(struct job *job, int64_t now)
     int has_raised = PyErr_CheckSignals() < 0;
     PyGILState_Release(state);
     if (has_raised) {
-        pthread_mutex_lock(&gate);
+        take_lock(&gate);
         job->failed = job->status = -1; /* before any part; Numba's status for Python's exceptions */
         atomic_store(&job->is_stopped, 1);
-        pthread_mutex_unlock(&gate);
+        leave_lock(&gate);
     }
 }
 
@@ -156,14 +108,14 @@ static void work(struct job *job, int me)
             int status = job->run(job->data, &error, part, first_of(job, part),
                                   first_of(job, part + 1));
             if (status) {
-                pthread_mutex_lock(&gate);
+                take_lock(&gate);
                 if (part < job->failed) {
                     job->failed = part;
                     job->status = status;
                     job->error = error;
                 }
                 atomic_store(&job->is_stopped, 1);
-                pthread_mutex_unlock(&gate);
+                leave_lock(&gate);
             }
             if (!me)
                 tend(job);
@@ -171,7 +123,7 @@ static void work(struct job *job, int me)
     }
 }
 
-static void *serve(void *seen_before)
+static THREAD_RESULT serve(void *seen_before)
 {
     unsigned seen = (unsigned)(uintptr_t)seen_before;
     for (;;) {
@@ -179,25 +131,25 @@ static void *serve(void *seen_before)
         while (atomic_load_explicit(&generation, memory_order_acquire) == seen && now_ns() < end)
             for (int at = 0; at < 8; at++)
                 pause_briefly();
-        pthread_mutex_lock(&gate);
+        take_lock(&gate);
         sleeping++;
         while (generation == seen)
-            pthread_cond_wait(&wake, &gate);
+            wait_for(&wake, &gate);
         sleeping--;
         seen = generation;
         struct job *job = current;
         int me = job && job->joined < job->threads ? job->joined++ : 0;
         busy += me > 0;
-        pthread_mutex_unlock(&gate);
+        leave_lock(&gate);
         if (me) {
             work(job, me);
-            pthread_mutex_lock(&gate);
+            take_lock(&gate);
             if (!--busy && is_caller_asleep)
-                pthread_cond_signal(&idle);
-            pthread_mutex_unlock(&gate);
+                wake_one(&idle);
+            leave_lock(&gate);
         }
     }
-    return NULL;
+    return 0;
 }
 
 static void wait_for_threads(struct job *job)
@@ -206,17 +158,12 @@ static void wait_for_threads(struct job *job)
     while (atomic_load_explicit(&busy, memory_order_acquire) && now_ns() < end)
         pause_briefly();
     while (busy) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += SIGNALS_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_mutex_lock(&gate);
+        take_lock(&gate);
         is_caller_asleep = 1;
         if (busy)
-            pthread_cond_timedwait(&idle, &gate, &until);
+            wait_briefly(&idle, &gate, SIGNALS_NS);
         is_caller_asleep = 0;
-        pthread_mutex_unlock(&gate);
+        leave_lock(&gate);
         if (busy && job->status != -1)
             check_signals(job, now_ns());
     }
@@ -252,16 +199,16 @@ static int share(loop_part run, void *data, int64_t total, int64_t parts, int th
         job.shares[at].end = parts * (at + 1) / job.threads;
     }
     if (is_free) {
-        pthread_mutex_lock(&gate);
+        take_lock(&gate);
         current = &job;
         generation++;
-        pthread_mutex_unlock(&gate);
+        leave_lock(&gate);
     }
     work(&job, 0);
     if (is_free) {
-        pthread_mutex_lock(&gate);
+        take_lock(&gate);
         current = NULL;
-        pthread_mutex_unlock(&gate);
+        leave_lock(&gate);
         wait_for_threads(&job);
         is_taken = 0;
     }
@@ -287,9 +234,8 @@ static void share_units(loop_part run, void *data, int64_t units, int64_t thread
 /* A forked process has none of the threads. */
 static void forget_threads(void)
 {
-    pthread_mutex_init(&gate, NULL);
-    pthread_cond_init(&wake, NULL);
-    pthread_cond_init(&idle, NULL);
+    gate = (lock)NEW_LOCK;
+    wake = idle = (condition)NEW_CONDITION;
     current = NULL;
     busy = is_taken = pool_size = sleeping = is_caller_asleep = 0;
 }

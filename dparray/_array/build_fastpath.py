@@ -20,7 +20,9 @@ import numpy as np
 
 #: The source file that includes the others.
 SOURCE = Path(__file__).with_name("_fastpath.c")
-FILE = "_fastpath.abi3.so"
+FILE = "_fastpath.pyd" if sys.platform == "win32" else "_fastpath.abi3.so"
+#: The compiler's options that are the same for all systems.
+OPTIONS = ("-O2", "-std=gnu11", "-fPIC", "-shared", "-pthread")
 
 
 def source_digest() -> str:
@@ -42,7 +44,7 @@ def build(folder: Path) -> Path:
     headers = [f"-I{np.get_include()}", f"-I{sysconfig.get_path('include')}"]
     temporary, file = folder / f".{FILE}", folder / FILE
     headers.append(f'-DMADE_FROM="{source_digest()}"')
-    options = ["-O2", "-fPIC", "-shared", "-pthread", *headers, str(SOURCE), "-o", str(temporary)]
+    options = [*OPTIONS, *headers, str(SOURCE), "-o", str(temporary)]
     subprocess.run([*compiler, *options], check=True, capture_output=True, text=True)
     temporary.replace(file)  # A running process keeps the old file.
     return file

@@ -17,6 +17,7 @@ from types import ModuleType
 _FOLDER = Path(__file__).parent
 #: The line that adds the module to an installation.
 BUILD = "install a C compiler, then run `python -m dparray._array.build_fastpath`"
+_FILE = "_fastpath.pyd" if sys.platform == "win32" else "_fastpath.abi3.so"
 
 
 def _load() -> tuple[ModuleType | None, str]:
@@ -30,7 +31,7 @@ def _load() -> tuple[ModuleType | None, str]:
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     if named == "0" or not has_lock:
         return None, ""
-    file = Path(named) if named else _FOLDER / "_fastpath.abi3.so"
+    file = Path(named) if named else _FOLDER / _FILE
     module, reason = _load_file(file)
     if module is None and named:
         raise ImportError(

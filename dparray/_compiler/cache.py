@@ -11,9 +11,9 @@ or file that belongs to another user, or that others can write to, is not used, 
 the folder cannot be written (read-only, full, no home directory), one warning reports it, and the
 process continues without the cache.
 
-The base directory is ``$DPARRAY_CACHE_DIR``, otherwise ``$XDG_CACHE_HOME/dparray``, otherwise
-``~/.cache/dparray``. A relative ``XDG_CACHE_HOME`` or ``HOME`` is ignored, as the XDG specification
-requires, and a missing home directory is not created.
+The base directory is ``$DPARRAY_CACHE_DIR``, otherwise ``$XDG_CACHE_HOME/dparray``, otherwise the
+system's folder for caches, ``~/.cache/dparray`` on Linux. A relative ``XDG_CACHE_HOME`` or ``HOME``
+is ignored, as the XDG specification requires, and a missing home directory is not created.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-from dparray import _hooks
+from dparray import _hooks, _system
 
 _DIRECTORY_VARIABLE = "DPARRAY_CACHE_DIR"
 _FOLDER = "kernels-2"
@@ -120,27 +120,10 @@ def _base_directory() -> Path:
             return Path(chosen).expanduser()
         except RuntimeError:
             raise _NoDirectory(f"{_DIRECTORY_VARIABLE}={chosen}: no such user") from None
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(base):
-        return Path(base, "dparray")
-    return _home() / ".cache" / "dparray"
-
-
-def _home() -> Path:
-    """Return the user's home directory; dparray does not create a missing one."""
-    home = os.environ.get("HOME", "")
-    if not os.path.isabs(home):
-        import pwd  # Only POSIX systems have it.
-
-        try:
-            home = pwd.getpwuid(os.getuid()).pw_dir
-        except KeyError:
-            raise _NoDirectory(
-                f"HOME is not set, and user {os.getuid()} has no entry in the passwd database"
-            ) from None
-    if not os.path.isdir(home):
-        raise _NoDirectory(f"the home directory {home} does not exist")
-    return Path(home)
+    try:
+        return _system.cache_folder()
+    except OSError as error:
+        raise _NoDirectory(str(error)) from None
 
 
 class _Refused(OSError):
@@ -193,8 +176,7 @@ def _check_folders(directory: Path) -> None:
 
     The directory above may be shared like ``/tmp``, where users can remove only their own files.
     """
-    above = directory.parent.stat()
-    if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+    if _system.is_open_to_all(directory.parent.stat()):
         raise _Refused(f"{directory.parent} can be written by other users")
     status = directory.lstat()
     if not stat.S_ISDIR(status.st_mode):
@@ -202,11 +184,9 @@ def _check_folders(directory: Path) -> None:
     _check_owner(directory, status)
 
 
-def _check_owner(path: Path, status: os.stat_result) -> None:
-    if status.st_uid != os.geteuid():
-        raise _Refused(f"{path} belongs to another user")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _Refused(f"{path} can be written by other users")
+def _check_owner(path: Path, status: os.stat_result, is_private: bool = False) -> None:
+    if objection := _system.objection(status, is_private):
+        raise _Refused(f"{path} {objection}")
 
 
 def _read(path: Path, private: bool = False) -> bytes:
@@ -217,14 +197,12 @@ def _read(path: Path, private: bool = False) -> bytes:
         _Refused: it belongs to another user, others can write to it, or it should be private and is
             not.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    handle = os.open(path, _system.READ_REGULAR)
     try:  # Without the layers of `open`, which slow down the first launches of a process.
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
             raise OSError(f"{path} is not an entry")
-        _check_owner(path, status)
-        if private and status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            raise _Refused(f"{path} can be read by other users")
+        _check_owner(path, status, private)
         parts = []
         while part := os.read(handle, status.st_size + 1):  # Reading on detects the end.
             parts.append(part)
@@ -271,7 +249,7 @@ def save(key: str, payload: bytes, suffix: str = _SUFFIX) -> None:
         digest = _digest(key, payload, _secret_of(directory))
         text = b"".join((_MAGIC, key.encode(), b"\n", digest, payload))
         temporary = _written(directory, key, text)
-        os.replace(temporary, directory / (key + suffix))
+        _system.replace(temporary, directory / (key + suffix))
     except OSError as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -321,11 +299,7 @@ def _secret_of(directory: Path) -> bytes:
             return found
         path.unlink()
     temporary = _written(directory, _SECRET, secrets.token_bytes(_SECRET_SIZE))
-    try:
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)  # completely, or not at all
-    finally:
-        os.unlink(temporary)
+    _system.add_name(temporary, path)  # completely, or not at all
     return _read(path, private=True)
 
 
@@ -364,7 +338,7 @@ def _own_files(directory: Path, name: re.Pattern[str]) -> list[tuple[float, int,
             with contextlib.suppress(OSError):  # another process removed it
                 if name.fullmatch(file.name) and file.is_file(follow_symlinks=False):
                     status = file.stat(follow_symlinks=False)
-                    if status.st_uid == os.geteuid():
+                    if _system.is_own(status):
                         found.append((status.st_mtime, status.st_size, Path(file.path)))
     return found
 

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dparray._system import interrupts_blocked
+
 
 @contextmanager
 def deferred() -> Iterator[None]:
@@ -21,12 +23,11 @@ def deferred() -> Iterator[None]:
         return
     seen = []
     signal.signal(signal.SIGINT, lambda *signal_and_frame: seen.append(signal_and_frame))
-    # A child inherits the mask, and a terminal sends the signal to the child too.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        # A child inherits the mask, and a terminal sends the signal to the child too.
+        with interrupts_blocked():
+            yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, handler)
         if seen:
             handler(*seen[-1])

@@ -32,6 +32,7 @@ from dparray._driver.interface import Target
 from dparray._language.constants import plain
 from dparray._language.references import KNOWN_PACKAGES, UNASSIGNED, reader, references_of
 from dparray._language.source import TEXT
+from dparray._system import READ_BYTES
 
 _FORMAT = 1
 _WHOLE_FILE = 1 << 20  # bytes, more than any file of dparray
@@ -163,7 +164,7 @@ def _digest_of(files: Sequence[str], start: bytes = b"") -> str:
         return known.decode()
     ours = hashlib.sha256(start)
     for file in files:
-        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)  # without the layers of `open`
+        handle = os.open(file, READ_BYTES)  # without the layers of `open`
         try:
             while part := os.read(handle, _WHOLE_FILE):
                 ours.update(part)

@@ -5,7 +5,6 @@ They are prepared with a plan, without memory and SYCL; :mod:`dparray._evaluate.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Container, Sequence
 from functools import cache, partial
 from math import prod
@@ -21,6 +20,7 @@ from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
+from dparray._system import usable_cores
 
 #: Larger temporaries use pool memory: system memory is fresh each time, and its first access costs
 #: more than the operation.
@@ -413,7 +413,7 @@ def _are_rows_copied(out: np.ndarray, source: np.ndarray) -> bool:
 
 @cache
 def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(usable_cores())
 
 
 def _copy(out: np.ndarray, source: np.ndarray) -> None:

@@ -10,6 +10,7 @@ Python without the global interpreter lock, which the module requires, uses them
 from __future__ import annotations
 
 import contextvars
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,10 @@ from dparray.memory.segments import Block, Segment
 is_installed = False
 
 
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
 def install(module: Any) -> None:
     """Let arrays inherit the slots of the module, which call the current Python methods."""
     global is_installed
@@ -53,6 +58,8 @@ def install(module: Any) -> None:
         "at_once": limits.at_once,
         "scalar_types": set(host_fastpath.SCALARS),
         "context": context,
+        "enter_context": _address(ctypes.pythonapi.PyContext_Enter),
+        "exit_context": _address(ctypes.pythonapi.PyContext_Exit),
         "traced_call": host.call,
         "array_ufunc": protocols.array_ufunc,
         "numpy_matmul": np.matmul,

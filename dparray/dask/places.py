@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+from dparray._system import CAN_BIND, bind_to_cores, usable_cores
 from dparray.device import Device, default_device, devices, sub_device_path
 from dparray.exceptions import ArgumentError, DeviceError
 
@@ -32,7 +33,7 @@ def places_of(wanted: list[Device]) -> list[dict[str, Any]]:
     Raises:
         DeviceError: a device exists in this process only.
     """
-    cores = sorted(os.sched_getaffinity(0))
+    cores = usable_cores()
     places = []
     for device in wanted:
         path = sub_device_path(device.queue) if device.is_sub_device else ()
@@ -42,7 +43,12 @@ def places_of(wanted: list[Device]) -> list[dict[str, Any]]:
                 "that device.create_sub_devices(...) has made"
             )
         place: dict[str, Any] = {"filter": device.filter_string, "path": path, "cores": None}
-        if device.device_type == "cpu" and len(path) == 1 and not isinstance(path[0][0], str):
+        if (
+            CAN_BIND
+            and device.device_type == "cpu"
+            and len(path) == 1
+            and not isinstance(path[0][0], str)
+        ):
             partition, number = path[0]
             sizes = [partition] * (number + 1) if isinstance(partition, int) else list(partition)
             first = sum(sizes[:number])
@@ -77,7 +83,7 @@ def bind_process() -> None:
     """Bind this process and its threads to its cores."""
     text = os.environ.get(VARIABLE)
     if text and (cores := json.loads(text)["cores"]):
-        os.sched_setaffinity(0, cores)
+        bind_to_cores(cores)
 
 
 def device_of_process() -> Device:

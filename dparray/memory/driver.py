@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Hashable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from dparray._driver import driver_of, is_queue, place_of, traits_of
 from dparray._driver.interface import Queue
 from dparray._runtime.queues import wait
+from dparray._system import available_memory
 from dparray.device import Device, describe_device, describe_queue, supports_usm
 from dparray.exceptions import DeviceError, HostConversionError
 
@@ -92,43 +92,7 @@ class Driver:
 def _host_memory_left(held: int) -> int | None:
     """Return the bytes that can be used without swapping or a killed process; ``None`` if unknown.
 
-    The kernel counts those of the ``held`` bytes as available that were never accessed; they are
-    not available to the pool. A sixteenth is left to the rest of the machine.
+    The ``held`` bytes are not available. A sixteenth is left to the rest of the machine.
     """
-    try:
-        left = _first_number("/proc/meminfo", "MemAvailable:") * 1024
-        page = os.sysconf("SC_PAGE_SIZE")
-        physical = page * os.sysconf("SC_PHYS_PAGES")
-        with open("/proc/self/statm") as file:
-            resident = int(file.read().split()[1]) * page
-    except (OSError, ValueError, NameError):  # `open` may be deleted during finalization.
-        return None
-    for limit_file, stat_file, used in _CONTROL_GROUPS:
-        try:
-            with open(limit_file) as file:
-                limit = int(file.read())
-            if limit < physical:
-                left = min(left, limit - _first_number(stat_file, used))
-        except (OSError, ValueError):  # There is no such control group, or it has no limit ("max").
-            continue
-    return max(left - left // 16 - max(held - resident, 0), 0)
-
-
-# cgroup v2 and v1 files with the memory limit and the memory use of a container.
-_CONTROL_GROUPS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.stat", "anon"),
-    (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.stat",
-        "total_rss",
-    ),
-)
-
-
-def _first_number(path: str, name: str) -> int:
-    """Return the number after ``name`` in a file in the kernel's usual format."""
-    with open(path) as file:
-        for line in file:
-            if line.startswith(name):
-                return int(line.split()[1])
-    raise ValueError(f"{path} does not say {name}")
+    left = available_memory(held)
+    return None if left is None else max(left - left // 16, 0)

@@ -199,7 +199,7 @@ def test_the_table_shows_medians_ratios_and_the_limit(capsys: pytest.CaptureFixt
     assert "ABOVE 20 us" in table or "within 20 us" in table
     assert "ratio" in table
     assert "dparray [us]" in table
-    assert _machine.cpu_model() in table
+    assert _machine.processor_name() in table
 
 
 @pytest.mark.usefixtures("quick")
@@ -299,9 +299,9 @@ def test_the_launch_kernels_add() -> None:
 
 def test_the_processor_has_a_name_even_where_the_system_gives_none(tmp_path: Any) -> None:
     source = tmp_path / "cpuinfo"
-    assert _machine.cpu_model(source)
+    assert _machine.processor_name(source)
     source.write_text("processor\t: 0\nmodel name\t: Example CPU\n")
-    assert _machine.cpu_model(source) == "Example CPU"
+    assert _machine.processor_name(source) == "Example CPU"
 
 
 def write_npbench(folder: Path, programs: dict[str, dict[str, str]]) -> Settings:

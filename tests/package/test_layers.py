@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Lowest first. Names are folders and single modules of the package.
 ROWS: tuple[tuple[str, str], ...] = (
-    ("ground", "_imports exceptions _hooks _satellites"),
+    ("ground", "_imports exceptions _hooks _satellites _system"),
     ("driver", "_driver"),
     ("runtime", "_log config device _dtypes _layout _type_keys _placement _runtime"),
     ("memory", "memory"),
@@ -45,7 +45,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 # mechanism needs a second user and 10 % in a whole program; in a full row, something is removed
 # first. A commit that raises a number says what was removed in exchange.
 BUDGETS = {
-    "ground": 890,
+    "ground": 1_160,
     "driver": 7_650,
     "runtime": 4_260,
     "memory": 4_190,

@@ -180,9 +180,11 @@ def worker(tmp_path: Path, body: str) -> list[str]:
     script = tmp_path / "worker.py"
     script.write_text(
         "import json, os, signal, sys, time\n"
+        "reports = os.dup(1)\n"
+        "os.dup2(2, 1)\n"
         "def report(name, status='ok'):\n"
         "    line = json.dumps({'link': name, 'status': status, 'found': ''})\n"
-        "    os.write(int(sys.argv[1]), line.encode() + b'\\n')\n"
+        "    os.write(reports, line.encode() + b'\\n')\n"
         "for line in sys.stdin:\n"
         "    name = line.strip()\n" + textwrap.indent(textwrap.dedent(body), "    ")
     )

@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,10 +22,10 @@ from typing import IO, Any
 
 from dparray import _hooks
 from dparray._compiler.targets import EmissionError
+from dparray._system import KILLED, WITHOUT_INTERRUPTS, interrupts_blocked
 from dparray.exceptions import KernelError
 
 _SECONDS_TO_END = 5.0
-_KILLED = (-signal.SIGKILL, -signal.SIGTERM)
 
 
 def folder_of_llvmlite() -> str:
@@ -95,7 +94,7 @@ class HelperProcess:
                     return self.exchange(request)
                 except OSError as error:
                     complaint = self._drop(process)
-                    if self._ends_for_a_module and process.returncode not in _KILLED:
+                    if self._ends_for_a_module and process.returncode not in KILLED:
                         raise EmissionError(complaint) from error
                 except BaseException:
                     # This process was interrupted before the answer came.
@@ -157,8 +156,7 @@ class HelperProcess:
             self._errors = errors = tempfile.TemporaryFile()  # noqa: SIM115  It lives as long.
         # Interrupts concern only this process. The helper inherits a blocked signal mask, because
         # it creates its own session too late for an early interrupt.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with interrupts_blocked():
             # A fork would copy this process's page tables, and drivers forbid vfork. posix_spawn
             # copies nothing; Python uses it if no files must be closed, and none are inherited.
             return subprocess.Popen(
@@ -168,9 +166,8 @@ class HelperProcess:
                 stderr=errors,
                 bufsize=0,
                 close_fds=False,
+                creationflags=WITHOUT_INTERRUPTS,
             )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def _drop(self, process: subprocess.Popen[bytes]) -> str:
         """Wait for a process that is ending or was killed; return its error output."""

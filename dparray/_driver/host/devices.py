@@ -6,7 +6,6 @@ State: the parts of each partition.
 from __future__ import annotations
 
 import operator
-import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from dparray._driver.interface import Target, Traits
 from dparray._driver.reports import device_facts
+from dparray._system import physical_memory, processor_name, usable_cores
 from dparray.exceptions import DeviceError
 
 NAME = "host:cpu"
@@ -48,9 +48,7 @@ class Device:
 @cache
 def root() -> Device:
     """Return the processor, with as many threads as this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return Device(len(os.sched_getaffinity(0)))
-    return Device(os.cpu_count() or 1)
+    return Device(len(usable_cores()))
 
 
 def devices() -> list[Device]:
@@ -78,12 +76,12 @@ def select(words: str) -> Device | None:
 
 @cache
 def traits(device: Device) -> Traits:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = physical_memory()
     aspects = _ASPECTS | ({"partition"} if device.units > 1 else set())
     return Traits(
         driver="host",
         kind="cpu",
-        name=_processor(),
+        name=processor_name(),
         vendor=platform.machine(),
         version=_version(),
         backend="host",
@@ -102,17 +100,6 @@ def traits(device: Device) -> Traits:
         target=_target(),
         library="NumPy",
     )
-
-
-@cache
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(
-                line.partition(":")[2].strip() for line in lines if line.startswith("model name")
-            )
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 @cache

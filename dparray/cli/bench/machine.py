@@ -6,10 +6,10 @@ import importlib.metadata
 import os
 import platform
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from dparray import __version__
+from dparray._system import processor_name, usable_cores
 from dparray.device import Device
 
 _PACKAGES = ("dpctl", "dpnp", "numba", "llvmlite", "numpy", "intel-opencl-rt")
@@ -19,9 +19,9 @@ def describe(device: Device) -> dict[str, Any]:
     """Return the description of the machine as JSON-compatible values."""
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "cpu": cpu_model(),
+        "cpu": processor_name(),
         "cores": os.cpu_count(),
-        "usable_cores": len(os.sched_getaffinity(0)),
+        "usable_cores": len(usable_cores()),
         "system": platform.platform(),
         "python": platform.python_version(),
         "dparray": __version__,
@@ -29,20 +29,8 @@ def describe(device: Device) -> dict[str, Any]:
         "device": str(device),
         "device_name": device.name,
         "driver_version": device.driver_version,
-        "load": os.getloadavg()[0],
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     }
-
-
-def cpu_model(source: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's name as reported by the kernel."""
-    try:
-        for line in source.read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                return value.strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _version(name: str) -> str | None:

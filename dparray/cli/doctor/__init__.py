@@ -13,11 +13,12 @@ import contextlib
 import dataclasses
 import json
 import os
-import selectors
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,14 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", nargs="+", metavar="LINK", choices=names, help=f"some of: {', '.join(names)}"
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--worker", type=int, metavar="DESCRIPTOR", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.epilog = "Exit status: 0 if every check passes, 1 if one fails."
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the checks and print their results; return 1 if one failed, otherwise 0."""
-    if arguments.worker is not None:
-        return _work(arguments.worker, arguments.device)
+    if arguments.worker:
+        return _work(arguments.device)
     links = [link for link in LINKS if arguments.only is None or link.name in arguments.only]
     width = max(len(link.name) for link in links)
     results: list[Result] = []
@@ -154,12 +155,12 @@ def examine(
     Args:
         links: the checks.
         device: the device for checks that need one.
-        worker: the command that starts a worker; the file descriptor for its reports is appended.
+        worker: the command that starts a worker, which writes reports to its standard output.
         timeout: seconds after which an isolated check counts as hanging.
     """
     if worker is None:
         worker = [sys.executable, "-m", "dparray", "doctor"]
-        worker += ["--worker"] if device is None else ["--device", device, "--worker"]
+        worker += ["--worker", *([] if device is None else ["--device", device])]
     unsound: set[str] = set()
     with _Worker(worker, timeout) as isolated:
         for link in links:
@@ -189,11 +190,13 @@ def run_here(link: Link, device: str | None = None) -> Result:
 # --- the worker -----------------------------------------------------------------------------------
 
 
-def _work(descriptor: int, device: str | None) -> int:
-    """Run the worker: it reads names of checks from the standard input and writes results to
-    ``descriptor``.
+def _work(device: str | None) -> int:
+    """Run the worker: it reads names of checks from the standard input and writes results to the
+    standard output. What libraries print goes to the standard error.
     """
     links = {link.name: link for link in LINKS}
+    descriptor = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with os.fdopen(descriptor, "w") as report:
         for line in sys.stdin:
             result = run_here(links[line.strip()], device)
@@ -209,7 +212,7 @@ class _Worker:
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
-        self._reports = -1
+        self._reports: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def __enter__(self) -> _Worker:
         return self
@@ -226,8 +229,8 @@ class _Worker:
             process.stdin.write(f"{name}\n".encode())
             process.stdin.flush()
         try:
-            line = self._read_line()
-        except TimeoutError:
+            line = self._reports.get(timeout=self._timeout)
+        except queue.Empty:
             process.kill()
             self._end()
             found = f"no answer within {self._timeout:.0f} s; the process was ended"
@@ -245,20 +248,19 @@ class _Worker:
         )
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._reports, writer = os.pipe()
         self._output.truncate(0)
         self._output.seek(0)
-        try:
-            self._process = subprocess.Popen(
-                [*self._command, str(writer)],
-                stdin=subprocess.PIPE,
-                stdout=self._output,
-                stderr=subprocess.STDOUT,
-                pass_fds=(writer,),
-            )
-        finally:
-            os.close(writer)
-        return self._process
+        process = self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._output,
+        )
+        self._reports = queue.SimpleQueue()
+        # A thread reads, because Windows has no way to wait for a pipe with a limit.
+        thread = threading.Thread(target=_read_lines, args=(process, self._reports), daemon=True)
+        thread.start()
+        return process
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -267,26 +269,11 @@ class _Worker:
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
-        os.close(self._reports)
         try:
             process.wait(self._timeout)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-    def _read_line(self) -> bytes:
-        """Return the next line of the reports; empty if the worker has ended."""
-        line = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._reports, selectors.EVENT_READ)
-            while not line.endswith(b"\n"):
-                if not selector.select(self._timeout):
-                    raise TimeoutError
-                chunk = os.read(self._reports, 65536)
-                if not chunk:
-                    return b""
-                line += chunk
-        return line
 
     def _last_words(self) -> str:
         self._output.seek(0)
@@ -294,3 +281,12 @@ class _Worker:
         # Python's crash report ends with lines that do not name the cause.
         telling = [line for line in lines if line and not line.startswith(("  File", "Extension"))]
         return "; its last words:\n" + "\n".join(telling[-3:]) if telling else ""
+
+
+def _read_lines(process: subprocess.Popen[bytes], reports: queue.SimpleQueue[bytes]) -> None:
+    """Pass on the lines of a process; an empty one when it has ended."""
+    assert process.stdout is not None
+    with process.stdout:
+        for line in process.stdout:
+            reports.put(line)
+    reports.put(b"")

@@ -154,7 +154,8 @@ def main(packages: str, path: str) -> None:
         packages: the folder with llvmlite.
         path: the file of libdevice.
     """
-    os.setsid()  # signals of a terminal to the parent's group must not reach this process
+    if hasattr(os, "setsid"):
+        os.setsid()  # signals of a terminal to the parent's group must not reach this process
     sys.path.insert(0, packages)
     binding = importlib.import_module("llvmlite.binding")
     head = head_of(binding)
