@@ -31,7 +31,7 @@ Options:
     host_operands (``DPARRAY_HOST_OPERANDS``): the treatment of NumPy operands and of arrays where
         NumPy data is needed (``np.asarray(x)``, ``host[0] = x[0]``, plots). ``"error"``, the
         default, raises :class:`dparray.HostConversionError`; ``"copy"`` copies, and ``"warn"``
-        copies and warns once per line.
+        copies and warns once per line. On ``host:cpu``, ``np.asarray(x)`` always returns a copy.
     fallback (``DPARRAY_FALLBACK``): the treatment of functions without a kernel, which would copy
         values from a device other than a CPU and compute with NumPy: ``"allow"``; ``"warn"``, the
         default, once per line; ``"error"`` raises :class:`dparray.FallbackError`. Explicit reads

@@ -120,13 +120,14 @@ def leave_out(left_out: Mapping[str, Iterable[str]], items: list[pytest.Item]) -
     """Skip files and tests by their names.
 
     Args:
-        left_out: by reason, the names of what cannot run; files also with that of their folder.
+        left_out: by reason, the names of what cannot run; files also with that of their folder,
+            tests also with their parameters.
         items: the tests of the run.
     """
     reasons = {name: reason for reason, names in left_out.items() for name in names}
     for item in items:
         file = item.path.stem
-        for name in (file, f"{item.path.parent.name}/{file}", item.name.split("[")[0]):
+        for name in (file, f"{item.path.parent.name}/{file}", item.name, item.name.split("[")[0]):
             if name in reasons:
                 item.add_marker(pytest.mark.skip(reason=reasons[name]))
 

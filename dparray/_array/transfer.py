@@ -159,14 +159,19 @@ def __bytes__(self: ndarray) -> bytes:
 def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> np.ndarray:
     if not self.shape and copy is not False:
         return np.asarray(self.item(), self.dtype if dtype is None else dtype)  # as float(x) does
-    if config.host_operands == "error":
-        raise HostConversionError(
-            "Implicit conversion of a dparray array to NumPy is disabled because it copies and "
-            "synchronizes. Use x.asnumpy(), or set dp.config.host_operands = 'copy'."
-        )
+    # Not a view: work that writes the memory later would change it at an unknown time.
     if copy is False:
-        raise ValueError("__array__: copy=False, but a copy from the device is needed")
-    warn_of_host_copy(f"an array of {self.nbytes} bytes is copied to the host: dp.asnumpy(x)")
+        raise ValueError(
+            "__array__: copy=False, but an array becomes NumPy's by a copy; np.from_dlpack(x) "
+            "shares memory that the host can read"
+        )
+    if traits_of(self.queue).driver != "host":  # On the host, a copy moves nothing between devices.
+        if config.host_operands == "error":
+            raise HostConversionError(
+                "Implicit conversion of a dparray array to NumPy is disabled because it copies and "
+                "synchronizes. Use x.asnumpy(), or set dp.config.host_operands = 'copy'."
+            )
+        warn_of_host_copy(f"an array of {self.nbytes} bytes is copied to the host: dp.asnumpy(x)")
     return self.asnumpy() if dtype is None else self.asnumpy().astype(dtype, copy=False)
 
 

@@ -28,6 +28,7 @@ from dparray._array.operands import (
     is_taken_from_host,
     warn_of_host_copy,
 )
+from dparray._driver import traits_of
 from dparray._functions.operands import placement_keywords
 from dparray._functions.public import array_method
 from dparray.device import Device, default_device, sub_device_path
@@ -147,6 +148,10 @@ def _array_function(
     Raises:
         TypeError: dparray does not have the function.
     """
+    if function in _WITH_HOST_DATA and any(isinstance(value, np.ndarray) for value in args):
+        result = _WITH_HOST_DATA[function](self, *args)
+        if result is not NotImplemented:
+            return result
     namespace: Any = sys.modules["dparray"]
     module = function.__module__.removeprefix("numpy").lstrip(".")
     if module in _MODULES:
@@ -164,6 +169,29 @@ def _array_function(
             break
         args = (*args, options.pop(name))
     return ours(*args, **options)
+
+
+def _broadcast_by_numpy(self: ndarray, *arrays: Any) -> Any:
+    """Broadcast arrays as NumPy's, on the device where ``np.asarray(x)`` is allowed."""
+    if traits_of(self.queue).driver != "host":
+        return NotImplemented
+    return np.broadcast_arrays(*map(np.asarray, arrays))
+
+
+def _shares_memory_with_host(self: ndarray, x1: Any, x2: Any, max_work: Any = None) -> bool:
+    """Return whether a dparray array and a NumPy array may share memory, as after DLPack."""
+    array, other = (x1, x2) if isinstance(x1, ndarray) else (x2, x1)
+    first, last = np.lib.array_utils.byte_bounds(other)
+    start = array.block.pointer
+    return bool(start < last and first < start + array.block.nbytes)
+
+
+#: NumPy functions that libraries call with dparray and NumPy arrays together.
+_WITH_HOST_DATA: dict[Any, Callable[..., Any]] = {
+    np.broadcast_arrays: _broadcast_by_numpy,
+    np.shares_memory: _shares_memory_with_host,
+    np.may_share_memory: _shares_memory_with_host,
+}
 
 
 @functools.lru_cache(maxsize=256)

@@ -37,6 +37,12 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     "has a function that dpnp computes on the host": (
         "test_dpnp_computes_eigenvalues_on_the_host_and_pickles_are_asked_for",
     ),
+    "expects an error of np.asarray, which copies arrays of this device": (
+        "test_missing_functions_raise_an_error_with_their_name",
+        "test_the_error_of_an_implicit_conversion_is_short",
+        "test_vectorized_numpy_functions_raise_the_conversion_error",
+        "test_host_data[numpy of ours]",
+    ),
     "divides a range into groups, which this driver does not": (
         "test_a_range_of_too_many_groups_is_as_one",
     ),

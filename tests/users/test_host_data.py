@@ -54,6 +54,49 @@ def program_of_numpy(name: str, values: np.ndarray) -> Any:
     return programs()[name](values)
 
 
+def test_numpy_reads_arrays_of_the_processor_without_sycl() -> None:
+    x = dp.arange(6.0, device="host:cpu").reshape(2, 3) + 1
+    a = np.asarray(x)
+    x += 1
+    assert a.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert np.asarray(x, "float32").dtype == np.float32
+    assert np.array(x).tolist() == x.tolist()
+    with pytest.raises(ValueError, match="from_dlpack"):
+        np.asarray(x, copy=False)
+    left, right = np.broadcast_arrays(np.ones((2, 1)), x)
+    assert type(right) is np.ndarray
+    assert left.shape == right.shape == (2, 3)
+    for program in (lambda: x + a, lambda: a + x, lambda: dp.stack([x, a])):
+        with pytest.raises(dp.HostConversionError):
+            program()
+
+
+def test_plots_and_tables_take_arrays_of_the_processor_without_sycl() -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    stats = pytest.importorskip("scipy.stats")
+    plt.switch_backend("agg")
+    x = dp.arange(12.0, device="host:cpu").reshape(3, 4)
+    figure, axis = plt.subplots()
+    assert axis.imshow(x).get_array().tolist() == x.tolist()
+    assert axis.scatter(x[0], x[1], c=x[2], s=x[0]).get_offsets().tolist() == x[:2].T.tolist()
+    assert [bar.get_height() for bar in axis.bar(x[0], x[1])] == x[1].tolist()
+    axis.contour(x)
+    plt.close(figure)
+    assert stats.describe(x[0]).mean == 1.5
+    pandas = pytest.importorskip("pandas")
+    assert (
+        pandas.DataFrame({"a": x[0]})["a"].tolist() == pandas.Series(x[0]).tolist() == [0, 1, 2, 3]
+    )
+
+
+def test_memory_is_compared_with_numpys() -> None:
+    x = dp.arange(3.0)
+    a = np.from_dlpack(x)
+    assert np.shares_memory(x, a)
+    assert np.may_share_memory(a[1:], x)
+    assert not np.shares_memory(x, np.arange(3.0))
+
+
 @pytest.mark.parametrize("name", ["x + a", "a + x", "np.asarray(x)"])
 def test_the_default_raises_and_names_the_option(name: str) -> None:
     with pytest.raises(dp.HostConversionError, match=r"dp\.config\.host_operands = 'copy'"):
