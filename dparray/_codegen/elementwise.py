@@ -44,21 +44,6 @@ from dparray._codegen.indexing import (
     stride_arguments,
     stride_names,
 )
-from dparray._codegen.intrinsics import (
-    bfloat16,
-    bfloat16_bits,
-    bfloat16_value,
-    half,
-    half_bits,
-    half_value,
-    integer_power,
-    is_aligned,
-    load_vector,
-    multiply_add_32,
-    new_vector,
-    of_kind,
-    store_vector,
-)
 from dparray._codegen.steps import ScalarUse, Steps
 from dparray._codegen.values import (
     POSITIONS,
@@ -78,6 +63,21 @@ from dparray._codegen.values import (
 from dparray._graph.assembly import Jumps
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
+from dparray._language.intrinsics import (
+    bfloat16,
+    bfloat16_bits,
+    bfloat16_value,
+    half,
+    half_bits,
+    half_value,
+    integer_power,
+    is_aligned,
+    load_vector,
+    multiply_add_32,
+    new_vector,
+    of_kind,
+    store_vector,
+)
 from dparray._language.source import TEXT
 from dparray._layout import Layout
 from dparray.config import Tuning

@@ -41,7 +41,6 @@ _COMPILING_PACKAGES = ("numba", "llvmlite", "numpy", "dpnp")
 # The locations of dparray's files whose text determines the compiled kernels.
 _FOLDER = Path(__file__).parent
 _LANGUAGE = (_FOLDER.parent / "_language", _FOLDER.parent / "_ir")
-_INTRINSICS = _FOLDER.parent / "_codegen" / "intrinsics.py"
 # dparray's device code, where it is imported; and the names under which it is recorded.
 _DEVICE_CODE = next(
     folder / "kernels"
@@ -144,7 +143,7 @@ def _our_files(target: str) -> str:
         for file in _files_below(str(folder))
         if not file.startswith(others)
     ]
-    return _digest_of([*sorted(files), str(_INTRINSICS)])
+    return _digest_of(sorted(files))
 
 
 def _digest_of(files: Sequence[str], start: bytes = b"") -> str:

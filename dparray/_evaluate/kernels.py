@@ -118,9 +118,7 @@ def _is_counted_by_calls(launch: KernelLaunch, queue: Any) -> bool:
     whose driver compiles longer than the device needs for an operation on any array.
     """
     return (
-        queue is not None
-        and limits.compiles_in_background()
-        and not traits_of(queue).shares_memory
+        queue is not None and limits.compiles_in_background() and not traits_of(queue).shares_memory
     )
 
 

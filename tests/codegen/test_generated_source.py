@@ -20,7 +20,6 @@ import dparray as dp
 from dparray._codegen import elementwise as codegen
 from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
-from dparray._codegen.intrinsics import multiply_add_32
 from dparray._codegen.reduction import linearize_reduction
 from dparray._compiler.abi import LOW_BITS
 from dparray._compiler.back_ends.spirv import client
@@ -30,6 +29,7 @@ from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE
 from dparray._graph.reductions import REDUCTIONS, Reduce
+from dparray._language.intrinsics import multiply_add_32
 from dparray._layout import broadcast_shapes, contiguous_strides
 from dparray.config import Tuning
 from tests.compiler.module_rules import faults

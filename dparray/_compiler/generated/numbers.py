@@ -104,7 +104,7 @@ UNARY = frozenset(
 )
 BINARY = frozenset(("atan2", "copysign", "fmod", "hypot", "nextafter", "pow"))
 
-# The power of two integers modulo 2**64, the same as in `_codegen.intrinsics`.
+# The power of two integers modulo 2**64, the same as in `_language.intrinsics`.
 INTEGER_POWER = """
 define internal i64 @integer_power(i64 %base, i64 %exponent, i1 %is_negative) alwaysinline {
   %is_one = icmp eq i64 %base, 1

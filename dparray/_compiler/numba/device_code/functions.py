@@ -17,17 +17,6 @@ from numba.core.errors import TypingError
 from numba.core.imputils import Registry
 from numba.np import arrayobj
 
-from dparray._codegen.intrinsics import (
-    bfloat16,
-    bfloat16_bits,
-    bfloat16_value,
-    flat,
-    half,
-    half_bits,
-    half_value,
-    multiply_add_32,
-    of_kind,
-)
 from dparray._compiler.numba import instructions as device
 from dparray._compiler.numba import language, mathematics  # noqa: F401
 from dparray._compiler.numba.device_code import (
@@ -48,6 +37,17 @@ from dparray._compiler.numba.device_code import (
 from dparray._compiler.numba.device_code import integers as device_integers
 from dparray._compiler.numba.registration import device_overload, implement, instructions
 from dparray._compiler.numba.types import DeviceArray
+from dparray._language.intrinsics import (
+    bfloat16,
+    bfloat16_bits,
+    bfloat16_value,
+    flat,
+    half,
+    half_bits,
+    half_value,
+    multiply_add_32,
+    of_kind,
+)
 
 _registry = Registry()
 _INT64 = ir.IntType(64)

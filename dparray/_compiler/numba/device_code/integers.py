@@ -21,9 +21,9 @@ from numba.core.imputils import Registry
 from numba.core.lowering import Lower
 from numba.core.typing.templates import AttributeTemplate, bound_function, signature
 
-from dparray._codegen.intrinsics import integer_power
 from dparray._compiler.numba.registration import device_overload, implement
 from dparray._compiler.numba.target import TypingContext, typing_registry
+from dparray._language.intrinsics import integer_power
 from dparray.kernel_api import AtomicRef, vec_load, vec_store
 
 _registry = Registry()

@@ -1,0 +1,136 @@
+"""The functions that generated kernels call (:mod:`dparray._language.intrinsics`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dparray._ir.types import BOOL, F16, F32, I32, I64, U16, U32, U64
+from dparray._language import intrinsics, promotion
+from dparray._language.builtins.registry import handles
+from dparray._language.errors import Refusal
+from dparray._language.values import NONE, Array, Constant, Number, Tuple, Vector, described
+
+
+@handles(intrinsics.flat)
+def _flat(front: Any, node: Any, array: Any) -> Array:
+    extent = front.number(Constant((1 << 63) - 1))
+    return Array(array.pointer, (extent,), None, array.is_readonly)
+
+
+@handles(intrinsics.of_kind)
+def _of_kind(front: Any, node: Any, value: Any, kind: Any) -> Any:
+    allowed = {"b": "biu", "i": "biu", "f": "f"}[kind.value]
+    if front.type_of(value).kind not in allowed:
+        expected = {"b": "a truth value", "i": "an integer", "f": "a float"}[kind.value]
+        raise Refusal(
+            f"it returns {described(value)}, where {expected} is expected: give the dtype= of the "
+            "result, or return the same kind of number on all paths",
+            node,
+        )
+    return value
+
+
+# --- half precision -------------------------------------------------------------------------------
+
+
+def _as_half(front: Any, value: Any) -> Number:
+    kind = front.type_of(value)
+    number: Number = front.to(front.to(value, kind if kind.is_float else F32), F16)
+    return number
+
+
+@handles(intrinsics.half_value)
+def _half_value(front: Any, node: Any, bits: Any) -> Number:
+    op = front.op("bitcast", F16, front.to(bits, U16).op)
+    number: Number = front.to(Number(op), F32)
+    return number
+
+
+@handles(intrinsics.half_bits)
+def _half_bits(front: Any, node: Any, value: Any) -> Number:
+    return Number(front.op("bitcast", U16, _as_half(front, value).op))
+
+
+@handles(intrinsics.half)
+def _half(front: Any, node: Any, value: Any) -> Number:
+    number: Number = front.to(_as_half(front, value), F32)
+    return number
+
+
+@handles(intrinsics.bfloat16_value)
+def _bfloat16_value(front: Any, node: Any, bits: Any) -> Number:
+    wide = front.to(front.to(bits, U16), U32)
+    shifted = front.op("shl", U32, wide.op, front.constant(16, U32))
+    return Number(front.op("bitcast", F32, shifted))
+
+
+@handles(intrinsics.bfloat16_bits)
+def _bfloat16_bits(front: Any, node: Any, value: Any) -> Number:
+    number = front.to(value, F32).op
+    bits = front.op("bitcast", U32, number)
+    upper = front.op("shr", U32, bits, front.constant(16, U32))
+    odd = front.op("and", U32, upper, front.constant(1, U32))
+    half = front.op("add", U32, odd, front.constant(32767, U32))
+    rounded = front.op("shr", U32, front.op("add", U32, bits, half), front.constant(16, U32))
+    # Rounding could carry a NaN over to infinity.
+    quiet = front.op("or", U32, upper, front.constant(64, U32))
+    is_nan = front.op("ne", BOOL, number, number)
+    result: Number = front.to(Number(front.op("select", U32, is_nan, quiet, rounded)), U16)
+    return result
+
+
+@handles(intrinsics.bfloat16)
+def _bfloat16(front: Any, node: Any, value: Any) -> Number:
+    return _bfloat16_value(front, node, _bfloat16_bits(front, node, value))
+
+
+# --- integers -------------------------------------------------------------------------------------
+
+
+@handles(intrinsics.integer_power)
+def _integer_power(front: Any, node: Any, base: Any, exponent: Any) -> Number:
+    wide = promotion.widened(front.type_of(exponent))
+    operands = front.to(base, U64).op, front.to(exponent, wide).op
+    return Number(front.op("pow", U64, *operands))
+
+
+@handles(intrinsics.multiply_add_32)
+def _multiply_add_32(front: Any, node: Any, first: Any, second: Any, added: Any) -> Number:
+    a, b, c = (front.op("low_bits", I32, front.to(each, U64).op) for each in (first, second, added))
+    total = front.op("add", I32, front.op("mul", I32, a, b), c)
+    result: Number = front.to(front.to(Number(total), I64), U64)
+    return result
+
+
+# --- vectors of elements --------------------------------------------------------------------------
+
+
+@handles(intrinsics.is_aligned)
+def _is_aligned(front: Any, node: Any, array: Any, count: Any) -> Number:
+    address = front.op("address", U64, array.pointer)
+    mask = front.constant(count.value * array.element.size - 1, U64)
+    rest = front.op("and", U64, address, mask)
+    return Number(front.op("eq", BOOL, rest, front.constant(0, U64)))
+
+
+@handles(intrinsics.new_vector)
+def _new_vector(front: Any, node: Any, array: Any, count: Any) -> Tuple:
+    return Tuple((Constant(0),) * count.value, Vector)
+
+
+@handles(intrinsics.load_vector)
+def _load_vector(front: Any, node: Any, array: Any, index: Any, count: Any) -> Tuple:
+    kind = array.element._replace(lanes=count.value)
+    address = front.address_of(array, [front.to(index, I64)])
+    vector = Number(front.op("load", kind, address, attribute=count.value * array.element.size))
+    return Tuple(tuple(front.lane(vector, lane) for lane in range(count.value)), Vector)
+
+
+@handles(intrinsics.store_vector)
+def _store_vector(front: Any, node: Any, array: Any, index: Any, vector: Tuple) -> Constant:
+    parts = [front.to(each, array.element).op for each in vector.items]
+    kind = array.element._replace(lanes=len(parts))
+    address = front.address_of(array, [front.to(index, I64)])
+    value = front.op("pack", kind, *parts)
+    front.op("store", None, address, value, attribute=len(parts) * array.element.size)
+    return NONE

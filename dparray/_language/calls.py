@@ -1,0 +1,270 @@
+"""Calls: functions of the language by their handlers, device functions translated in place."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+from dparray._language import builtins
+from dparray._language.control import Control
+from dparray._language.device_function import DeviceFunction
+from dparray._language.errors import ON_ARRAYS, RECURSION, Refusal, call_problem
+from dparray._language.syntax import scope_of, syntax_of
+from dparray._language.values import (
+    NONE,
+    Array,
+    Conflict,
+    Constant,
+    Frame,
+    Item,
+    Lambda,
+    Method,
+    Target,
+    Tuple,
+    described,
+)
+
+#: The modules whose functions are written in the language, without a decorator.
+_OWN_MODULES = ("dparray._language.", "dparray.kernels.", "kernels.")
+
+
+class Calls(Control):
+    """The part of the front end for calls.
+
+    Attributes:
+        active: the code of the functions that are being translated, outermost first.
+        is_checked: whether the kernel checks its indices while it runs.
+    """
+
+    active: list[Any]
+    is_checked: bool
+
+    def value(self, node: ast.expr) -> Any:
+        raise NotImplementedError
+
+    def of_call(self, node: ast.Call) -> Any:
+        called = self.value(node.func)
+        arguments: list[Any] = []
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                arguments += self.items_of(self.value(each.value), each)
+            else:
+                arguments.append(self.value(each))
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise Refusal("device code has no dict: name the arguments", keyword.value)
+        named = {str(each.arg): self.value(each.value) for each in node.keywords}
+        value = self.call(called, arguments, named, node)
+        kinds = ", ".join(described(each) for each in arguments)
+        name = ast.unparse(node.func).rpartition(".")[2]
+        self.note_double(value, f"{name}({kinds})")
+        return value
+
+    @property
+    def is_in_kernel(self) -> bool:  # type: ignore[override]
+        return self.frame.function is not None and len(self.active) == 1
+
+    def call(self, called: Any, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Translate a call."""
+        if isinstance(called, Lambda):
+            return self.inlined_lambda(called, arguments, named, node)
+        if isinstance(called, Method):
+            return builtins.method(self, called, arguments, named, node)
+        if not isinstance(called, Constant):
+            raise Refusal(f"{described(called)} is not a function", node)
+        handler = builtins.handler(called.value)
+        if handler is not None:
+            return self.handled(handler, called.value, arguments, named, node)
+        function = called.value
+        if isinstance(function, type) and hasattr(function, "_fields"):
+            return self.named_tuple(function, arguments, named, node)
+        if isinstance(function, DeviceFunction):
+            function = function.py_func
+        elif not _is_own(function):
+            name = ast.unparse(node.func) if isinstance(node, ast.Call) else described(called)
+            raise Refusal(call_problem(name, function), node)
+        return self.inlined(function, arguments, named, node)
+
+    def handled(
+        self,
+        handler: Any,
+        called: Any,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        node: ast.AST,
+    ) -> Any:
+        """Translate the call of a function of the language."""
+        try:
+            inspect.signature(handler).bind(self, node, *arguments, **named)
+        except TypeError as error:
+            raise Refusal(builtins.wrong_call(called, node, error), node) from None
+        return handler(self, node, *arguments, **named)
+
+    def named_tuple(
+        self, kind: Any, arguments: Sequence[Any], named: Mapping[str, Any], node: ast.AST
+    ) -> Tuple:
+        """Return an instance of a named tuple."""
+        try:
+            bound = inspect.signature(kind).bind(*arguments, **named)
+        except TypeError as error:
+            raise Refusal(f"the call does not fit {kind.__name__}: {error}", node) from None
+        defaults = getattr(kind, "_field_defaults", {})
+        values = bound.arguments
+        return Tuple(
+            tuple(
+                values[name] if name in values else self.known(defaults[name])
+                for name in kind._fields
+            ),
+            kind,
+        )
+
+    def inlined(
+        self, function: FunctionType, arguments: list[Any], named: dict[str, Any], node: ast.AST
+    ) -> Any:
+        """Translate the body of a function in place."""
+        source = syntax_of(function)
+        parameters = inspect.signature(function).parameters.values()
+        defaults = {
+            each.name: self.known(each.default)
+            for each in parameters
+            if each.default is not each.empty
+        }
+        frame = Frame(function, {}, scope_of(function), (*self.frame.path, id(node)))
+        frame.names = self.bound(source.tree.args, defaults, arguments, named, function, node)
+        return self.run(frame, source.tree.body, function.__code__, function.__name__, node)
+
+    def inlined_lambda(
+        self, called: Lambda, arguments: list[Any], named: dict[str, Any], node: ast.AST
+    ) -> Any:
+        """Translate the body of a function that is defined in the kernel."""
+        definition, outer = called.node, called.frame
+        name = getattr(definition, "name", "lambda")
+        args = definition.args
+        positional = [each.arg for each in (*args.posonlyargs, *args.args)]
+        first = len(positional) - len(args.defaults)
+        defaults = dict(zip(positional[first:], map(self.value, args.defaults), strict=True))
+        for keyword, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+            if default is not None:
+                defaults[keyword.arg] = self.value(default)
+        path = (*self.frame.path, id(node))
+        frame = Frame(outer.function, {}, outer.scope, path, outer=outer)
+        frame.names = self.bound(args, defaults, arguments, named, name, node)
+        body = definition.body
+        if isinstance(definition, ast.Lambda):
+            body = [ast.copy_location(ast.Return(definition.body), definition.body)]
+        return self.run(frame, body, definition, name, node)
+
+    def bound(
+        self,
+        args: ast.arguments,
+        defaults: Mapping[str, Any],
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        function: Any,
+        node: ast.AST,
+    ) -> dict[str, Any]:
+        """Return the arguments of a call by the names of parameters, as Python binds them."""
+        if args.kwarg is not None:
+            raise Refusal(
+                f"{_name(function)} takes **{args.kwarg.arg}, and device code has no dict: name "
+                "the parameters",
+                node,
+            )
+        positional = [each.arg for each in (*args.posonlyargs, *args.args)]
+        by_name = {each.arg for each in (*args.args, *args.kwonlyargs)}
+        values = dict(zip(positional, arguments, strict=False))
+        problem = ""
+        if args.vararg is not None:
+            values[args.vararg.arg] = Tuple(tuple(arguments[len(positional) :]))
+        elif len(arguments) > len(positional):
+            problem = "too many positional arguments"
+        for name, value in named.items():
+            if name in values and name in by_name:
+                problem = problem or f"multiple values for argument '{name}'"
+            elif name not in by_name:
+                problem = problem or f"got an unexpected keyword argument '{name}'"
+            values[name] = value
+        for name in (*positional, *(each.arg for each in args.kwonlyargs)):
+            if name not in values and name not in defaults:
+                problem = problem or f"missing a required argument: '{name}'"
+            values.setdefault(name, defaults.get(name))
+        if problem:
+            raise Refusal(
+                f"the call does not fit the function {_name(function)}({ast.unparse(args)}): "
+                f"{problem}",
+                node,
+            )
+        return values
+
+    def run(
+        self, frame: Frame, body: Sequence[ast.stmt], key: Any, name: str, node: ast.AST
+    ) -> Any:
+        """Translate the body of a called function; return the value that it returns."""
+        if key in self.active and not any(map(_is_function, frame.names.values())):
+            written = ast.unparse(node.func) if isinstance(node, ast.Call) else name
+            raise Refusal(f"{written} calls itself: {RECURSION}", node)
+        caller, place = self.frame, self.place
+        assert place is not None
+        self.frame = frame
+        self.active.append(key)
+        target = Target(self.flow("block"))
+        frame.returns = target
+        source = syntax_of(frame.function)
+        self.place = place._replace(file=source.file, function=name)
+
+        def translate() -> Any:
+            self.statements(body)
+            return NONE
+
+        target.op.bodies = [self.inside(target, translate)]
+        only = target.exits[0] if len(target.exits) == 1 else None
+        if only is not None and only.body is target.op.bodies[0]:
+            # The only way out is the end, so the body needs no block.
+            self.body += only.body[:-1]
+            value = only.value
+        else:
+            for each in target.exits:
+                each.names = {}
+            value = self.join(target)
+        self.frame, self.place = caller, place
+        self.active.pop()
+        if isinstance(value, Conflict):
+            raise Refusal(f"{name} returns values of different types: {value.text}", node)
+        return value
+
+    def check_method(self, owner: Any, name: str, node: ast.AST) -> None:
+        problem = builtins.no_method(owner, name, node)
+        if problem:
+            raise Refusal(problem, node)
+
+    def attribute_of_item(self, owner: Item, name: str) -> Any:
+        if name == "dimensions":
+            return Constant(owner.dimensions, True)
+        if name == "leader" and owner.kind in ("Group", "SubGroup"):
+            return builtins.work_items.leader(self, owner)
+        return None
+
+    def refuse_arrays(self, name: str, arguments: Sequence[Any], node: ast.AST) -> None:
+        """Refuse whole arrays as the numbers that a function takes."""
+        if any(isinstance(each, Array) for each in arguments):
+            raise Refusal(f"{name} {ON_ARRAYS}", node)
+
+
+def _is_own(function: Any) -> bool:
+    """Return whether a plain Python function is a part of the language."""
+    if not isinstance(function, FunctionType):
+        return False
+    return (function.__module__ or "").startswith(_OWN_MODULES)
+
+
+def _is_function(value: Any) -> bool:
+    if isinstance(value, Constant):
+        return callable(value.value)
+    return isinstance(value, Lambda | Method)
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", str(function))
