@@ -1,4 +1,4 @@
-"""What depends on the operating system: processors, memory, users, signals and folders.
+"""Functions that depend on the operating system: processors, memory, users, signals and folders.
 
 Linux, macOS and Windows are supported. Each function uses what a system has, and does without what
 it lacks; no other module of the base package uses a name that one of the three lacks.

@@ -267,8 +267,8 @@ def make_look_back_kernel(
 ) -> Callable[..., None]:
     """Scan all tiles in one launch, which reads and writes memory once.
 
-    A tile publishes its total, and then looks back: its first sub-group combines the totals of the
-    tiles before it, as many at a time as it has work-items, up to the nearest tile that has
+    A tile publishes its total, and then looks back. Its first sub-group combines the totals of the
+    tiles before it, one for each work-item at a time. It stops at the nearest tile that has
     published the result of all tiles up to itself. Tiles are numbered in the order in which groups
     start, so a tile waits only for groups that have started. Which totals are combined depends on
     timing, so results of reals would differ from run to run in their last bits. After D. Merrill

@@ -67,6 +67,7 @@ OTHERS = {
     "conftest.py": {
         "DPARRAY_CACHE_DIR": _NEW_CACHE,
         "DPARRAY_TEST_ALL": "--all, which `tests.support.examples` reads in workers, too",
+        "DPARRAY_VERIFY_IR": "programs of the IR are verified after each stage",
         "OCL_ICD_FILENAMES": "the CPU driver and its copy, with DPARRAY_TEST_SECOND_PLATFORM",
         "PYTHONDONTWRITEBYTECODE": "removed: each process that a test starts would compile all of "
         "dparray's source files, which takes half of the time of an import",

@@ -1,4 +1,4 @@
-"""What a kernel means: a small typed program in structured control flow.
+"""The meaning of a kernel: a small typed program in structured control flow.
 
 In: ops that a front end adds (``_language``, ``_codegen``). Out: a :class:`instructions.Function`,
 which ``_compiler`` writes as LLVM text and ``_simulator`` runs. ``verify`` states which programs

@@ -15,7 +15,7 @@ from dparray._ir.types import Pointer, Type
 
 
 class Access(NamedTuple):
-    """What a program does with the memory of an array argument."""
+    """The accesses of a program to the memory of an array argument."""
 
     reads: bool = False
     writes: bool = False

@@ -6,9 +6,9 @@ that differs between paths is a result of the op that joins them. :data:`OPS` ha
 kind of op.
 
 Control flow has three constructs. ``if`` has two bodies, ``block`` and ``loop`` have one. A body
-ends with a jump: ``leave`` continues after an enclosing construct and gives its results, ``repeat``
-starts the next iteration of an enclosing loop and gives the values that it carries, and ``return``
-ends the work-item. A body may also end with a construct that nothing leaves.
+ends with a jump, or with a construct that nothing leaves. ``leave`` continues after an enclosing
+construct and gives its results. ``repeat`` starts the next iteration of an enclosing loop and gives
+the values that it carries. ``return`` ends the work-item.
 """
 
 from __future__ import annotations

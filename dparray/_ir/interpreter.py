@@ -120,7 +120,7 @@ def linear(index: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 class Machine:
-    """What a program does beyond its own values; a simulator overrides the methods.
+    """The effects of a program beyond its own values; a simulator overrides the methods.
 
     Attributes:
         local: the local memory of the running group, by the op that allocates it.

@@ -66,19 +66,19 @@ def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> No
     start = scalar_of(op, initial, out.dtype)
     kind: Any = out.dtype.type
     combine, scanning = _functions(op, kind)
-    make = make_look_back_kernel if out.dtype.kind in "iu" else make_tile_scan_kernel
+    is_exact = out.dtype.kind in "iu"
+    make = make_look_back_kernel if is_exact else make_tile_scan_kernel
     kernel = kernel_of(make, op, combine, scanning, _access(kind), kind, inclusive)
     index_space, tiles, scratch, tile = _tiles(x, out.dtype)
-    where = Placement(x.queue, "device")
-    if out.dtype.kind in "iu":
-        progress = filled(tiles + 1, np.int32(0), where)
-        total, carry = new(tiles, out.dtype, where), new(tiles, out.dtype, where)
-        shared, number = LocalAccessor(1, out.dtype), LocalAccessor(1, np.dtype(np.int32))
-        arguments = (x, out, progress, total, carry, start, scratch, tile, shared, number)
-    else:
+    if not is_exact:
         carry = _carries(op, x, out.dtype, start)
-        arguments = (x, carry, out, scratch, tile)
-    call_kernel(kernel, index_space, *arguments)
+        call_kernel(kernel, index_space, x, carry, out, scratch, tile)
+        return
+    where = Placement(x.queue, "device")
+    progress = filled(tiles + 1, np.int32(0), where)
+    total, carry = new(tiles, out.dtype, where), new(tiles, out.dtype, where)
+    local = scratch, tile, LocalAccessor(1, out.dtype), LocalAccessor(1, np.dtype(np.int32))
+    call_kernel(kernel, index_space, x, out, progress, total, carry, start, *local)
 
 
 def has_scan(op: str, x: ndarray, loop_dtype: np.dtype[Any]) -> bool:

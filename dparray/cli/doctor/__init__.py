@@ -192,7 +192,7 @@ def run_here(link: Link, device: str | None = None) -> Result:
 
 def _work(device: str | None) -> int:
     """Run the worker: it reads names of checks from the standard input and writes results to the
-    standard output. What libraries print goes to the standard error.
+    standard output. Output of libraries goes to the standard error.
     """
     links = {link.name: link for link in LINKS}
     descriptor = os.dup(sys.stdout.fileno())
