@@ -224,6 +224,7 @@ with _startup.explained():
     if _typing.TYPE_CHECKING:
         from dparray import (
             fft as fft,
+            gradients as gradients,
             onnx as onnx,
             plaidml as plaidml,
             random as random,
@@ -245,6 +246,19 @@ with _startup.explained():
             placement as placement,
         )
         from dparray._simulator.simulate import simulate as simulate
+        from dparray.gradients.transforms import (
+            checkpoint as checkpoint,
+            custom_gradient as custom_gradient,
+            grad as grad,
+            hessian as hessian,
+            hvp as hvp,
+            jacobian as jacobian,
+            jvp as jvp,
+            linearize as linearize,
+            stop_gradient as stop_gradient,
+            value_and_grad as value_and_grad,
+            vjp as vjp,
+        )
         from dparray.sharding.distribute import distribute as distribute
 
     _later = {

@@ -1,7 +1,7 @@
 """The satellites, and the hooks by which they reach the core.
 
 A satellite is a part at the edge of the package: the Tile language, PlaidML's interface, ONNX,
-placement policies, sharding, Dask, and the module ``numba_dpex``. Satellites import the core. No
+placement policies, sharding, Dask, gradients, and the module ``numba_dpex``. Satellites import the core. No
 module of the core imports a satellite, and only this file contains the names of their modules;
 ``tests/package/test_layers.py`` checks both. The hooks:
 
@@ -10,8 +10,9 @@ module of the core imports a satellite, and only this file contains the names of
 - *Providers*: a function of the core that a satellite carries out asks :func:`provider` for the
   module.
 - *Functions*: ``dp.f(x)`` calls ``x.__dparray_function__(dp.f, args, kwargs)`` where an operand or
-  option is not an array and has this method, as the arrays of :mod:`dparray.sharding` do. So do
-  compiled and user-defined functions, kernels, and ``y[key] = x`` with ``ndarray.__setitem__``.
+  option is not an array and has this method, as the arrays of :mod:`dparray.sharding` and
+  :mod:`dparray.gradients` do. So do compiled and user-defined functions, kernels, and
+  ``y[key] = x`` with ``ndarray.__setitem__``.
 - *Explanations*: ``dp.explain(x, *args)`` returns ``x.__dparray_explain__(*args)`` where ``x`` has
   this method, as functions of Tile and models of ONNX do.
 - *Expressions*: a contraction of Tile is a :class:`~dparray._graph.node.Node` whose operation is a
@@ -27,6 +28,7 @@ from typing import Any
 
 #: Names of the package: the module that the name is, or ``"module:"`` that has the name.
 NAMES = {
+    "gradients": "dparray.gradients",
     "onnx": "dparray.onnx",
     "plaidml": "dparray.plaidml",
     "sharding": "dparray.sharding",
@@ -35,6 +37,17 @@ NAMES = {
     "PolicyStep": "dparray._scheduling.policy:",
     "placement": "dparray._scheduling.policy:",
     "distribute": "dparray.sharding.distribute:",
+    "checkpoint": "dparray.gradients.transforms:",
+    "custom_gradient": "dparray.gradients.transforms:",
+    "grad": "dparray.gradients.transforms:",
+    "hessian": "dparray.gradients.transforms:",
+    "hvp": "dparray.gradients.transforms:",
+    "jacobian": "dparray.gradients.transforms:",
+    "jvp": "dparray.gradients.transforms:",
+    "linearize": "dparray.gradients.transforms:",
+    "stop_gradient": "dparray.gradients.transforms:",
+    "value_and_grad": "dparray.gradients.transforms:",
+    "vjp": "dparray.gradients.transforms:",
 }
 
 _PROVIDERS = {

@@ -43,6 +43,9 @@ Options:
         default, uses the queue of the inputs, and inputs on several queues raise an error;
         ``"fastest"`` uses the device that finishes first, copies included; a function of the step
         returns a device. :func:`dparray.placement` sets it for a ``with`` block.
+    zero_wins (``DPARRAY_ZERO_WINS``): in gradients, the product of a zero cotangent and an infinite
+        derivative is 0, so that ``where(x > 0, sqrt(x), 0)`` has the gradient 0 at 0; off, it is
+        NaN, as in JAX.
     log (``DPARRAY_LOG``): every compile, load, launch, library call, host computation, copy, wait
         and closed map is logged to the error stream, with its queue, bytes and source line. Only
         :func:`dparray.profile` shows operations on small arrays that NumPy computes immediately.
@@ -105,6 +108,7 @@ _DEFAULTS: dict[str, Any] = {
     "implementations": True,
     "host_operands": "error",
     "notices": True,
+    "zero_wins": True,
     "log": False,
     "fallback": "warn",
     "placement": "follow",
@@ -136,6 +140,7 @@ fused_tier: bool
 implementations: bool
 host_operands: str
 notices: bool
+zero_wins: bool
 log: bool
 fallback: str
 placement: str | Callable[[Any], Any]

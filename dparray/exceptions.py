@@ -59,6 +59,7 @@ __all__ = [
     "ExecutionPlacementError",
     "FallbackError",
     "ForkError",
+    "GradientError",
     "HostConversionError",
     "HostCopyWarning",
     "KernelArgumentError",
@@ -192,6 +193,10 @@ class AxisError(DparrayError, np.exceptions.AxisError):
 
 class ArgumentError(DparrayError, ValueError, TypeError):
     """An argument of an invalid value or type."""
+
+
+class GradientError(DparrayError, TypeError):
+    """An operation without a derivative, or a use of a differentiated array that would lose it."""
 
 
 class EndOfFileError(ArgumentError, EOFError):

@@ -37,7 +37,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("kernels", "_kernel algorithms"),
     ("functions", "_functions fft linalg random special lib"),
     ("compiled", "_jit"),
-    ("satellites", "_scheduling tilelang plaidml onnx sharding dask"),
+    ("satellites", "_scheduling tilelang plaidml onnx sharding dask gradients"),
     ("tools", "_simulator _explain _notebook _profile testing __init__ cli __main__"),
 )
 

@@ -1,0 +1,625 @@
+"""The rules of products, linear algebra and Fourier transforms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray.exceptions import GradientError
+from dparray.gradients.calls import COMPOSED, ROWS_BY_NAME, apply, is_array
+from dparray.gradients.elementwise import function_of, register
+from dparray.gradients.public import dp
+from dparray.gradients.rows import Bilinear, Linear, Pulled, Row, conjugate
+from dparray.gradients.shapes import resized
+from dparray.gradients.traced import constants
+
+
+def adjoint(x: Any) -> Any:
+    """Return the conjugate transpose."""
+    return conjugate(dp.matrix_transpose(x))
+
+
+def _of_matmul(place: int, g: Any, a: Any, b: Any, **_: Any) -> Any:
+    x, other = (a, b) if place == 0 else (b, a)
+    if a.ndim == 1 and b.ndim == 1:
+        return g * conjugate(other)
+    g = dp.expand_dims(g, -2) if a.ndim == 1 else g
+    g = dp.expand_dims(g, -1) if b.ndim == 1 else g
+    if place == 0:
+        made = g @ adjoint(b if b.ndim > 1 else dp.expand_dims(b, -1))
+        line = -2
+    else:
+        made = adjoint(a if a.ndim > 1 else dp.expand_dims(a, 0)) @ g
+        line = -1
+    if x.ndim > 1:
+        return made
+    made = dp.squeeze(made, axis=line)
+    # A vector is multiplied with each matrix of a stack.
+    return dp.sum(made, axis=tuple(range(made.ndim - 1))) if made.ndim > 1 else made
+
+
+class Einsum(Row):
+    """Products summed over letters; each cotangent is another such product."""
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        parts, result = letters_of(operands[0], operands[1:])
+        at = place - 1
+        letters, x = parts[at], operands[place]
+        if len(set(letters)) < len(letters):
+            raise GradientError(
+                f"einsum: {operands[0]!r} has an operand with a repeated index, which has no "
+                "derivative; take dp.diagonal(x) first"
+            )
+        others = [
+            (part, y)
+            for i, (part, y) in enumerate(zip(parts, operands[1:], strict=True))
+            if i != at
+        ]
+        known = set(result).union(*[set(part) for part, _ in others])
+        inner = "".join([c for c in letters if c in known])
+        text = ",".join([result, *[part for part, _ in others]]) + "->" + inner
+        made = dp.einsum(text, g, *[conjugate(y) for _, y in others])
+        if inner == letters:
+            return made
+        shape = tuple([n if c in known else 1 for c, n in zip(letters, x.shape, strict=True)])
+        return dp.broadcast_to(dp.reshape(made, shape), x.shape)
+
+    def push(self, tangents: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the tangent of the result from those of operands."""
+        total = None
+        for place, tangent in tangents.items():
+            new = dp.einsum(*[tangent if i == place else x for i, x in enumerate(operands)])
+            total = new if total is None else total + new
+        return total
+
+
+def letters_of(text: str, operands: Any) -> tuple[list[str], str]:
+    """Return the letters of each operand and of the result, without ellipses."""
+    left, arrow, right = text.replace(" ", "").partition("->")
+    parts = left.split(",")
+    counts = [
+        x.ndim - len(part.replace("...", "")) for part, x in zip(parts, operands, strict=True)
+    ]
+    free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in text]
+    dots = free[
+        : max([n for n, part in zip(counts, parts, strict=True) if "..." in part], default=0)
+    ]
+    whole = [
+        part.replace("...", "".join(dots[len(dots) - n :]))
+        for part, n in zip(parts, counts, strict=True)
+    ]
+    if arrow:
+        return whole, right.replace("...", "".join(dots))
+    letters = left.replace(",", "").replace("...", "")
+    single = sorted(c for c in set(letters) if letters.count(c) == 1)
+    return whole, "".join(dots) + "".join(single)
+
+
+def _einsum(text: Any, *operands: Any, **options: Any) -> Any:
+    if not isinstance(text, str):
+        raise GradientError("einsum: has a derivative for subscripts as a string only")
+    return apply(_EINSUM, (text, *operands), options)
+
+
+_EINSUM = Einsum("einsum", dp.einsum)
+
+
+def _vecdot(a: Any, b: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return dp.sum(conjugate(a) * b, axis=-1 if axis is None else axis, keepdims=keepdims)
+
+
+def _dot(a: Any, b: Any, /) -> Any:
+    a, b = (x if is_array(x) else dp.asarray(x) for x in (a, b))
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    return a @ b if b.ndim <= 2 else _tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2,)))
+
+
+def _tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
+    if isinstance(axes, int):
+        first, second = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        first, second = ([x] if isinstance(x, int) else list(x) for x in axes)
+    first, second = [i % a.ndim for i in first], [i % b.ndim for i in second]
+    rows = [i for i in range(a.ndim) if i not in first]
+    columns = [i for i in range(b.ndim) if i not in second]
+    count = math.prod(a.shape[i] for i in first)
+    left = dp.reshape(dp.permute_dims(a, (*rows, *first)), (-1, count))
+    right = dp.reshape(dp.permute_dims(b, (*second, *columns)), (count, -1))
+    shape = (*[a.shape[i] for i in rows], *[b.shape[i] for i in columns])
+    return dp.reshape(left @ right, shape)
+
+
+def _inner(a: Any, b: Any, /) -> Any:
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    return _tensordot(a, b, ((a.ndim - 1,), (b.ndim - 1,)))
+
+
+def _outer(a: Any, b: Any, /) -> Any:
+    return dp.reshape(a, (-1, 1)) * dp.reshape(b, (1, -1))
+
+
+def _kron(a: Any, b: Any, /) -> Any:
+    ndim = max(a.ndim, b.ndim)
+    a, b = (dp.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
+    rows = itertools.chain.from_iterable((n, 1) for n in a.shape)
+    columns = itertools.chain.from_iterable((1, n) for n in b.shape)
+    both = dp.reshape(a, tuple(rows)) * dp.reshape(b, tuple(columns))
+    return dp.reshape(both, tuple([m * n for m, n in zip(a.shape, b.shape, strict=True)]))
+
+
+def _cross(a: Any, b: Any, /, *args: Any, axis: Any = None, **options: Any) -> Any:
+    if args or options:
+        raise GradientError("cross: has a derivative with axis= only; move the axes first")
+    axis = -1 if axis is None else axis
+    a, b = dp.moveaxis(a, axis, -1), dp.moveaxis(b, axis, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise GradientError("cross: has a derivative for vectors of three components only")
+    parts = [
+        a[..., (i + 1) % 3] * b[..., (i + 2) % 3] - a[..., (i + 2) % 3] * b[..., (i + 1) % 3]
+        for i in range(3)
+    ]
+    return dp.moveaxis(dp.stack(parts, axis=-1), -1, axis)
+
+
+def _of_convolve(place: int, g: Any, a: Any, b: Any) -> Any:
+    x, other = (a, b) if place == 0 else (b, a)
+    whole = dp.convolve(g, conjugate(dp.flip(other)))
+    start = other.shape[0] - 1
+    return whole[start : start + x.shape[0]]
+
+
+def _convolve(a: Any, b: Any, mode: str = "full") -> Any:
+    a, b = (b, a) if a.shape[0] < b.shape[0] else (a, b)
+    made = apply(ROWS_BY_NAME["convolve"], (a, b), {})
+    n, m = a.shape[0], b.shape[0]
+    if mode == "same":
+        return made[(m - 1) // 2 : (m - 1) // 2 + n]
+    return made if mode == "full" else made[m - 1 : n]
+
+
+def _correlate(a: Any, b: Any, mode: str = "valid") -> Any:
+    if a.shape[0] < b.shape[0] and mode != "full":
+        return dp.flip(conjugate(_convolve(b, dp.flip(conjugate(a)), mode)))
+    return _convolve(a, dp.flip(conjugate(b)), mode)
+
+
+# -- linear algebra -------------------------------------------------------------------------------
+
+
+def _eye(n: int, like: Any) -> Any:
+    return dp.eye(n, dtype=_real_dtype(like), sycl_queue=like.queue)
+
+
+def _real_dtype(x: Any) -> Any:
+    return np.dtype(f"f{x.dtype.itemsize // 2}") if x.dtype.kind == "c" else x.dtype
+
+
+def _outer_of(w: Any, x: Any, is_vector: bool) -> Any:
+    if is_vector:
+        return dp.expand_dims(w, -1) * conjugate(dp.expand_dims(x, -2))
+    return w @ adjoint(x)
+
+
+def _pull_solve(place: int, g: Any, x: Any, a: Any, b: Any) -> Any:
+    w = dp.linalg.solve(adjoint(a), g)
+    return w if place == 1 else -_outer_of(w, x, b.ndim == 1)
+
+
+def _pull_triangular(
+    place: int,
+    g: Any,
+    x: Any,
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    **options: Any,
+) -> Any:
+    if options.get("trans") not in (None, 0, "N"):
+        raise GradientError("solve_triangular: trans= has no derivative; transpose the matrix")
+    w = dp.linalg.solve_triangular(adjoint(a), g, lower=not lower, unit_diagonal=unit_diagonal)
+    if place == 1:
+        return w
+    made = -_outer_of(w, x, b.ndim == 1)
+    made = dp.tril(made) if lower else dp.triu(made)
+    return made - made * _eye(a.shape[-1], a) if unit_diagonal else made
+
+
+def _pull_inv(place: int, g: Any, r: Any, a: Any) -> Any:
+    h = adjoint(r)
+    return -(h @ g @ h)
+
+
+def _pull_det(place: int, g: Any, r: Any, a: Any) -> Any:
+    """Return the cotangent by cofactors for singular matrices of at most 3 rows, too."""
+    n = a.shape[-1]
+    if n > 3:
+        return dp.expand_dims(g * conjugate(r), (-1, -2)) * adjoint(dp.linalg.inv(a))
+    rows = [[_cofactor(a, i, j) for j in range(n)] for i in range(n)]
+    minors = dp.stack([dp.stack(row, axis=-1) for row in rows], axis=-2)
+    return dp.expand_dims(g, (-1, -2)) * conjugate(minors)
+
+
+def _cofactor(a: Any, i: int, j: int) -> Any:
+    n = a.shape[-1]
+    rows, columns = ([k for k in range(n) if k != at] for at in (i, j))
+    sign = -1 if (i + j) % 2 else 1
+    if n == 1:
+        return dp.ones_like(a[..., 0, 0])
+    if n == 2:
+        return sign * a[..., rows[0], columns[0]]
+    first = a[..., rows[0], columns[0]] * a[..., rows[1], columns[1]]
+    return sign * (first - a[..., rows[0], columns[1]] * a[..., rows[1], columns[0]])
+
+
+def _pull_slogdet(place: int, g: Any, r: Any, a: Any) -> Any:
+    if a.dtype.kind == "c":
+        raise GradientError("slogdet: has no derivative for complex matrices")
+    return dp.expand_dims(g[1], (-1, -2)) * adjoint(dp.linalg.inv(a))
+
+
+def _pull_cholesky(place: int, g: Any, r: Any, a: Any, /, *, upper: bool = False) -> Any:
+    if upper:
+        r, g = adjoint(r), adjoint(g)
+    middle = adjoint(r) @ g
+    middle = dp.tril(middle) - 0.5 * middle * _eye(r.shape[-1], r)
+    left = dp.linalg.solve_triangular(adjoint(r), middle, lower=False)
+    made = adjoint(dp.linalg.solve_triangular(adjoint(r), adjoint(left), lower=False))
+    return 0.5 * (made + adjoint(made))
+
+
+def _pull_eigh(place: int, g: Any, r: Any, a: Any, *_: Any, **__: Any) -> Any:
+    w, v = r
+    eye = _eye(w.shape[-1], w)
+    gaps = dp.expand_dims(w, -2) - dp.expand_dims(w, -1)
+    inner = (1 - eye) / (gaps + eye) * (adjoint(v) @ g[1])
+    made = v @ (dp.expand_dims(g[0], -1) * eye + inner) @ adjoint(v)
+    return 0.5 * (made + adjoint(made))
+
+
+def _eigvalsh(a: Any, *args: Any, **options: Any) -> Any:
+    return dp.linalg.eigh(a, *args, **options)[0]
+
+
+def _pull_svd(place: int, g: Any, r: Any, a: Any, full_matrices: bool = True, **_: Any) -> Any:
+    u, s, vh = r
+    if a.dtype.kind == "c":
+        raise GradientError("svd: has no derivative for complex matrices")
+    rows, columns = a.shape[-2:]
+    if full_matrices and rows != columns:
+        raise GradientError("svd: has a derivative with full_matrices=False only")
+    gu, gs, gv, v = g[0], g[1], adjoint(g[2]), adjoint(vh)
+    size = s.shape[-1]
+    eye = _eye(size, s)
+    row, column = dp.expand_dims(s, -2), dp.expand_dims(s, -1)
+    gaps = (1 - eye) / ((row - column) * (row + column) + eye)
+    of_u, of_v = gaps * (adjoint(u) @ gu), gaps * (vh @ gv)
+    middle = (of_u + adjoint(of_u)) * row + column * (of_v + adjoint(of_v))
+    made = u @ (middle + dp.expand_dims(gs, -1) * eye) @ vh
+    if rows > size:
+        made = made + (gu - u @ (adjoint(u) @ gu)) / row @ vh
+    if columns > size:
+        made = made + (u / row) @ adjoint(gv - v @ (vh @ gv))
+    return made
+
+
+def _svdvals(a: Any) -> Any:
+    return dp.linalg.svd(a, full_matrices=False)[1]
+
+
+def _pull_qr(place: int, g: Any, r: Any, a: Any, mode: str = "reduced") -> Any:
+    if mode != "reduced" or a.shape[-2] < a.shape[-1] or a.dtype.kind == "c":
+        raise GradientError(
+            "qr: has a derivative for real matrices with at least as many rows as columns, with "
+            "mode='reduced'"
+        )
+    q, t = r
+    gq, gr = g
+    m = t @ adjoint(gr) - adjoint(gq) @ q
+    lower = dp.tril(m, -1)
+    symmetric = lower + adjoint(lower) + m * _eye(m.shape[-1], m)
+    return adjoint(dp.linalg.solve_triangular(t, adjoint(gq + q @ symmetric), lower=False))
+
+
+def _pull_lu(place: int, g: Any, r: Any, a: Any, *_: Any, **options: Any) -> Any:
+    if options or a.shape[-1] != a.shape[-2]:
+        raise GradientError("lu: has a derivative for square matrices without options only")
+    p, low, up = r
+    left = dp.tril(adjoint(low) @ g[1], -1)
+    right = dp.triu(g[2] @ adjoint(up))
+    middle = dp.linalg.solve_triangular(adjoint(low), left + right, lower=False, unit_diagonal=True)
+    made = adjoint(dp.linalg.solve_triangular(up, adjoint(middle), lower=False))
+    return p @ made
+
+
+def _pull_eigvals(place: int, g: Any, r: Any, a: Any) -> Any:
+    _, v = dp.linalg.eig(a)
+    return dp.linalg.solve(adjoint(v), dp.expand_dims(g, -1) * adjoint(v))
+
+
+def _pull_eig(place: int, g: Any, r: Any, a: Any) -> Any:
+    w, v = r
+    eye = _eye(w.shape[-1], w)
+    gaps = dp.expand_dims(w, -2) - dp.expand_dims(w, -1)
+    vh = adjoint(v)
+    # Eigenvectors have length 1: their component along themselves is removed.
+    vg = vh @ g[1]
+    along = dp.real(vg * eye)
+    inner = conjugate((1 - eye) / (gaps + eye)) * (vg - (vh @ v) @ (along + 0j))
+    return dp.linalg.solve(vh, (dp.expand_dims(g[0], -1) * eye + inner) @ vh)
+
+
+def _pull_expm(place: int, g: Any, r: Any, a: Any) -> Any:
+    """Return the cotangent by the exponential of a block matrix."""
+    h = adjoint(a)
+    n = a.shape[-1]
+    upper = dp.concatenate([h, g], axis=-1)
+    lower = dp.concatenate([dp.zeros_like(constants(h)), h], axis=-1)
+    return dp.linalg.expm(dp.concatenate([upper, lower], axis=-2))[..., :n, n:]
+
+
+def _matrix_power(a: Any, n: int, /) -> Any:
+    if n < 0:
+        a, n = dp.linalg.inv(a), -n
+    made = None
+    while n:
+        if n & 1:
+            made = a if made is None else made @ a
+        n >>= 1
+        a = a @ a if n else a
+    return dp.broadcast_to(_eye(a.shape[-1], a), a.shape) if made is None else made
+
+
+def _pinv(a: Any, /, **options: Any) -> Any:
+    if any(value is not None for value in options.values()):
+        raise GradientError("pinv: has a derivative without a tolerance only")
+    u, s, vh = dp.linalg.svd(a, full_matrices=False)
+    return adjoint(vh) @ (adjoint(u) / dp.expand_dims(s, -1))
+
+
+def _multi_dot(arrays: Any) -> Any:
+    made = arrays[0]
+    for x in arrays[1:]:
+        made = made @ x
+    return made
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    pair = isinstance(axis, tuple | list) and len(axis) == 2
+    is_matrix = pair or (axis is None and x.ndim == 2 and ord is not None)
+    if ord is None or ord == "fro" or (ord == 2 and not is_matrix):
+        squares = dp.real(x * dp.conj(x)) if x.dtype.kind == "c" else dp.square(x)
+        return dp.sqrt(dp.sum(squares, axis=None if axis is None else axis, keepdims=keepdims))
+    if is_matrix:
+        first, second = (-2, -1) if axis is None else axis
+        moved = dp.moveaxis(x, (first, second), (-2, -1))
+        if ord in (1, -1, np.inf, -np.inf):
+            sums = dp.sum(dp.abs(moved), axis=-2 if abs(ord) == 1 else -1)
+            made = (dp.max if ord > 0 else dp.min)(sums, axis=-1)
+        else:
+            s = dp.linalg.svdvals(moved)
+            if ord == "nuc":
+                made = dp.sum(s, axis=-1)
+            elif ord in (2, -2):
+                made = (dp.max if ord > 0 else dp.min)(s, axis=-1)
+            else:
+                raise GradientError(f"norm: ord={ord!r} has no derivative for matrices")
+        if keepdims:
+            for line in sorted((first % x.ndim, second % x.ndim)):
+                made = dp.expand_dims(made, line)
+        return made
+    if ord in (np.inf, -np.inf):
+        return (dp.max if ord > 0 else dp.min)(dp.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 0:
+        raise GradientError("norm: ord=0 counts elements, and has no derivative")
+    if ord == 1:
+        return dp.sum(dp.abs(x), axis=axis, keepdims=keepdims)
+    return dp.sum(dp.abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
+
+
+def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    if axis is None:
+        made = _norm(dp.reshape(x, (-1,)), ord, 0)
+        return dp.reshape(made, (1,) * x.ndim) if keepdims else made
+    if isinstance(axis, tuple | list) and ord == 2:
+        return _norm(x, None, tuple(axis), keepdims)
+    return _norm(x, ord, axis, keepdims)
+
+
+def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    return _norm(x, ord, (-2, -1), keepdims)
+
+
+def _cond(x: Any, p: Any = None) -> Any:
+    if p in (None, 2, -2):
+        s = dp.linalg.svdvals(x)
+        return s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
+    return _norm(x, p, (-2, -1)) * _norm(dp.linalg.inv(x), p, (-2, -1))
+
+
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Return the solution for a matrix of full column rank; the other results are constants."""
+    if a.ndim != 2 or a.shape[0] < a.shape[1]:
+        raise GradientError(
+            "lstsq: has a derivative for at least as many rows as columns; use pinv(a) @ b"
+        )
+    q, r = dp.linalg.qr(a)
+    x = dp.linalg.solve_triangular(r, adjoint(q) @ b, lower=False)
+    _, residuals, rank, s = dp.linalg.lstsq(constants(a), constants(b), rcond)
+    return x, residuals, rank, s
+
+
+def _trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    return dp.sum(dp.diagonal(x, offset, axis1, axis2), axis=-1)
+
+
+def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    if axes is not None:
+        raise GradientError("tensorsolve: axes= has no derivative; move the axes first")
+    shape = a.shape[b.ndim :]
+    solved = dp.linalg.solve(dp.reshape(a, (b.size, -1)), dp.reshape(b, (-1,)))
+    return dp.reshape(solved, shape)
+
+
+def _tensorinv(a: Any, ind: int = 2) -> Any:
+    shape = (*a.shape[ind:], *a.shape[:ind])
+    inverse = dp.linalg.inv(dp.reshape(a, (math.prod(a.shape[:ind]), -1)))
+    return dp.reshape(inverse, shape)
+
+
+def _cho_solve(factor: Any, b: Any, **_: Any) -> Any:
+    c, lower = factor
+    first = dp.linalg.solve_triangular(c if lower else adjoint(c), b, lower=True)
+    return dp.linalg.solve_triangular(adjoint(c) if lower else c, first, lower=False)
+
+
+# -- Fourier transforms ---------------------------------------------------------------------------
+
+_OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _complex(g: Any) -> Any:
+    return g if g.dtype.kind == "c" else g + 0j
+
+
+def _of_fft(inverse: str) -> Callable[..., Any]:
+    def transposed(g: Any, x: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+        made = getattr(dp.fft, inverse)(_complex(g), axis=axis, norm=_OPPOSITE[norm])
+        return resized(made, x.shape[axis], axis)
+
+    return transposed
+
+
+def _of_rfft(g: Any, x: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    whole = resized(_complex(g), n or x.shape[axis], axis)
+    made = dp.real(dp.fft.ifft(whole, axis=axis, norm=_OPPOSITE[norm]))
+    return resized(made, x.shape[axis], axis)
+
+
+def _of_irfft(g: Any, x: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    size = g.shape[axis]
+    made = dp.fft.rfft(g, axis=axis, norm=_OPPOSITE[norm])
+    weights = np.full(size // 2 + 1, 2.0)
+    weights[0] = 1
+    if size % 2 == 0:
+        weights[-1] = 1
+    shape = [1] * g.ndim
+    shape[axis] = -1
+    scale = dp.asarray(weights.reshape(shape), dtype=g.dtype, sycl_queue=g.queue)
+    return resized(made * scale, x.shape[axis], axis)
+
+
+def _over_axes(name: str, default: Any) -> Callable[..., Any]:
+    """Return a transform over several axes, one after another."""
+
+    def transformed(x: Any, s: Any = None, axes: Any = default, norm: Any = "backward") -> Any:
+        if axes is None:
+            count = x.ndim if s is None else len(s)
+            axes = tuple(range(x.ndim - count, x.ndim))
+        sizes = [None] * len(axes) if s is None else list(s)
+        one = dp.fft.ifft if name.startswith("i") else dp.fft.fft
+        pairs = list(zip(axes, sizes, strict=True))
+        if name == "rfft":
+            x = dp.fft.rfft(x, pairs[-1][1], pairs[-1][0], norm)
+        rest = pairs[:-1] if "r" in name else pairs
+        for axis, n in reversed(rest):
+            x = one(x, n, axis, norm)
+        if name == "irfft":
+            x = dp.fft.irfft(x, pairs[-1][1], pairs[-1][0], norm)
+        return x
+
+    return transformed
+
+
+def _hfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+    return dp.fft.irfft(conjugate(x), n, axis, _OPPOSITE[norm])
+
+
+def _ihfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+    return conjugate(dp.fft.rfft(x, n, axis, _OPPOSITE[norm]))
+
+
+def _enter() -> None:
+    linalg, fft = dp.linalg, dp.fft
+    register("matmul", Bilinear("matmul", dp.matmul, _of_matmul))
+    ROWS_BY_NAME["convolve"] = Bilinear("convolve", lambda a, b: dp.convolve(a, b), _of_convolve)
+    pulls: dict[str, Any] = {
+        "solve": _pull_solve,
+        "solve_triangular": _pull_triangular,
+        "inv": _pull_inv,
+        "det": _pull_det,
+        "slogdet": _pull_slogdet,
+        "cholesky": _pull_cholesky,
+        "eigh": _pull_eigh,
+        "svd": _pull_svd,
+        "qr": _pull_qr,
+        "lu": _pull_lu,
+        "eigvals": _pull_eigvals,
+        "eig": _pull_eig,
+        "expm": _pull_expm,
+    }
+    for name, pull in pulls.items():
+        register(f"linalg.{name}", Pulled(f"linalg.{name}", getattr(linalg, name), pull))
+    linear: dict[str, Any] = {
+        "fft": _of_fft("ifft"),
+        "ifft": _of_fft("fft"),
+        "rfft": _of_rfft,
+        "irfft": _of_irfft,
+        "fftshift": lambda g, x, axes=None: fft.ifftshift(g, axes=axes),
+        "ifftshift": lambda g, x, axes=None: fft.fftshift(g, axes=axes),
+    }
+    for name, transposed in linear.items():
+        register(f"fft.{name}", Linear(f"fft.{name}", getattr(fft, name), transposed))
+    composed: dict[str, Any] = {
+        "einsum": _einsum,
+        "vecdot": _vecdot,
+        "dot": _dot,
+        "tensordot": _tensordot,
+        "linalg.vecdot": _vecdot,
+        "linalg.tensordot": _tensordot,
+        "inner": _inner,
+        "outer": _outer,
+        "linalg.outer": _outer,
+        "kron": _kron,
+        "cross": _cross,
+        "linalg.cross": _cross,
+        "convolve": _convolve,
+        "correlate": _correlate,
+        "vdot": lambda a, b: _vecdot(dp.reshape(a, (-1,)), dp.reshape(b, (-1,))),
+        "matvec": lambda a, b: dp.squeeze(a @ dp.expand_dims(b, -1), axis=-1),
+        "vecmat": lambda a, b: dp.squeeze(dp.expand_dims(conjugate(a), -2) @ b, axis=-2),
+        "linalg.eigvalsh": _eigvalsh,
+        "linalg.svdvals": _svdvals,
+        "linalg.pinv": _pinv,
+        "linalg.matrix_power": _matrix_power,
+        "linalg.multi_dot": _multi_dot,
+        "linalg.norm": _norm,
+        "linalg.vector_norm": _vector_norm,
+        "linalg.matrix_norm": _matrix_norm,
+        "linalg.cond": _cond,
+        "linalg.lstsq": _lstsq,
+        "trace": _trace,
+        "linalg.trace": lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
+        "linalg.tensorsolve": _tensorsolve,
+        "linalg.tensorinv": _tensorinv,
+        "linalg.cho_solve": _cho_solve,
+        "linalg.cho_factor": lambda a, lower=False, **_: (
+            linalg.cholesky(a, upper=not lower),
+            lower,
+        ),
+        "fft.hfft": _hfft,
+        "fft.ihfft": _ihfft,
+        **{f"fft.{kind}2": _over_axes(kind, (-2, -1)) for kind in ("fft", "ifft", "rfft", "irfft")},
+        **{f"fft.{kind}n": _over_axes(kind, None) for kind in ("fft", "ifft", "rfft", "irfft")},
+    }
+    COMPOSED.update({function_of(name): function for name, function in composed.items()})
+
+
+_enter()

@@ -1,0 +1,305 @@
+"""The kinds of rules: what a row of the table states, and both modes that follow from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray.exceptions import GradientError
+from dparray.gradients.public import dp
+from dparray.gradients.tape import backward, matched, operand, snapshot, whole, without_memory
+from dparray.gradients.traced import Level, Node, Spec, Traced
+
+
+def conjugate(x: Any) -> Any:
+    """Return the complex conjugate of an array or scalar."""
+    if isinstance(x, complex):
+        return x.conjugate()
+    return dp.conj(x) if isinstance(x, ndarray | Traced) and x.dtype.kind == "c" else x
+
+
+def is_several(answer: Any) -> bool:
+    """Return whether an operation has several results."""
+    return type(answer) not in (ndarray, Traced)
+
+
+class Row:
+    """The rule of an operation.
+
+    ``places`` are positions of operands, or pairs of the position of a list and that in it.
+
+    Attributes:
+        name: the public name of the operation, with its namespace.
+        compute: the operation.
+    """
+
+    #: Whether the rule reads the operands, and not just their shapes and dtypes.
+    reads_operands = True
+    #: Whether the rule reads the result.
+    reads_answer = False
+    #: Whether the result of the operation is a view of the first operand.
+    is_view = False
+
+    def __init__(self, name: str, compute: Callable[..., Any]) -> None:
+        self.name, self.compute = name, compute
+
+    def keep(self, places: Sequence[Any], operands: Sequence[Any], answer: Any) -> tuple[Any, Any]:
+        """Return the operands and the result as far as the rule needs them."""
+        if self.reads_operands:
+            kept = [snapshot(x) for x in operands]
+        else:
+            kept = [without_memory(operands[0]), *[snapshot(x) for x in operands[1:]]]
+        return kept, answer if self.reads_answer else None
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        raise NotImplementedError
+
+    def push(self, tangents: Mapping[Any, Any], answer: Any, operands: Any, options: Any) -> Any:
+        """Return the tangent of the result from those of operands by their places.
+
+        Without a method of its own, a row transposes its rule, which is linear in the cotangent.
+        """
+        several = is_several(answer)
+        answers = answer if several else (answer,)
+        total: list[Any] = [None] * len(answers)
+        for place, tangent in tangents.items():
+            with Level() as level:
+                nodes = [Node([], [Spec(x)]) for x in answers]
+                gs = [
+                    Traced(Spec(x).zeros(), level, (n, 0))
+                    for x, n in zip(answers, nodes, strict=True)
+                ]
+                pulled = self.transpose(place, gs if several else gs[0], answer, operands, options)
+                pulled = matched(whole(pulled), Spec(operand(operands, place)))
+                if type(pulled) is not Traced or pulled._level is not level:
+                    continue
+                t = matched(tangent, Spec(pulled), sums=False)
+                back = backward([(pulled._origin, t)], [(node, 0) for node in nodes])
+            total = [
+                old if new is None else _plus(old, new)
+                for old, new in zip(total, back, strict=True)
+            ]
+        return tuple(total) if several else total[0]
+
+
+def _plus(old: Any, new: Any) -> Any:
+    return new if old is None else old + new
+
+
+class Elementwise(Row):
+    """An element-wise operation, by the texts of :mod:`dparray._graph.derivatives`."""
+
+    def __init__(self, name: str, compute: Callable[..., Any], texts: Sequence[str]) -> None:
+        super().__init__(name, compute)
+        self._codes = [_compiled(name, text) for text in texts]
+        self._reads = [set(code.co_names) if code else set() for code in self._codes]
+
+    def keep(self, places: Sequence[Any], operands: Sequence[Any], answer: Any) -> tuple[Any, Any]:
+        """Return what the rule needs of the operands and the result."""
+        reads: set[str] = set().union(*[self._reads[place] for place in places])
+        kept = [
+            snapshot(x) if name in reads else without_memory(x)
+            for name, x in zip("xyz", operands, strict=False)
+        ]
+        return kept, answer if "r" in reads else None
+
+    def _product(self, place: int, g: Any, answer: Any, operands: Any, conjugates: bool) -> Any:
+        code = self._codes[place]
+        if code is None:
+            return None
+        if conjugates:
+            operands, answer = [conjugate(x) for x in operands], conjugate(answer)
+        names = dict(zip("xyz", operands, strict=False), g=g, r=answer)
+        return eval(code, NAMES, names)
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        return self._product(place, g, answer, operands, g.dtype.kind == "c")
+
+    def push(self, tangents: Mapping[Any, Any], answer: Any, operands: Any, options: Any) -> Any:
+        """Return the tangent of the result from those of operands."""
+        total = None
+        for place, tangent in tangents.items():
+            if answer.dtype.kind == "c" and tangent.dtype.kind != "c":
+                tangent = dp.astype(tangent, answer.dtype)
+            new = self._product(place, tangent, answer, operands, False)
+            total = total if new is None else _plus(total, new)
+        return total
+
+
+#: The names that texts may use besides the operands: public functions, and helpers of the rules.
+NAMES: dict[str, Any] = {}
+
+
+def _compiled(name: str, text: str) -> Any:
+    """Return the code of the product of a derivative and the cotangent; ``None`` for zero."""
+    wins, text = text.startswith("~"), text.lstrip("~")
+    if text == "0":
+        return None
+    if not re.search(r"\bg\b", text):
+        text = f"safe(g, {text})" if wins else f"g * ({text})"
+    return compile(text, f"<derivative of {name}>", "eval")
+
+
+class Reduced(Row):
+    """A reduction, by its text in :mod:`dparray._graph.derivatives`."""
+
+    def __init__(self, name: str, compute: Callable[..., Any], text: str) -> None:
+        super().__init__(name, compute)
+        self._code = compile(text, f"<derivative of {name}>", "eval")
+        reads = set(self._code.co_names)
+        self.reads_operands, self.reads_answer = "x" in reads, "r" in reads
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        x = operands[0]
+        axes = axes_of(options.get("axis", operands[1] if len(operands) > 1 else None), x.ndim)
+        count = 1
+        for axis in axes:
+            count *= x.shape[axis]
+        correction = options.get("correction", 0) or options.get("ddof", 0)
+        keepdims = options.get("keepdims", False)
+        if g.dtype.kind == "c" and self.reads_operands:
+            x, answer = conjugate(x), conjugate(answer)
+        names = {"g": with_axes(g, axes, x.shape, keepdims), "x": x, "axes": axes}
+        names |= {"n": max(count, 1), "m": count - correction}
+        if answer is not None:
+            names["r"] = with_axes(answer, axes, x.shape, keepdims)
+        return dp.broadcast_to(eval(self._code, NAMES, names), x.shape)
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return the axes that an argument stands for, counted from the front; all for ``None``."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    return tuple([int(a) % ndim for a in axes])
+
+
+def with_axes(x: Any, axes: Sequence[int], shape: Sequence[int], has_them: bool) -> Any:
+    """Return a result with the reduced axes, of length 1."""
+    if has_them or not axes:
+        return x
+    return dp.reshape(x, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
+
+
+class Linear(Row):
+    """An operation that is linear in its first operand.
+
+    The rule is ``transposed(g, x, *others, **options)``, where ``x`` has shape, dtype and placement
+    only. Forward mode is the operation itself.
+    """
+
+    reads_operands = False
+
+    def __init__(
+        self, name: str, compute: Callable[..., Any], transposed: Callable[..., Any]
+    ) -> None:
+        super().__init__(name, compute)
+        self._transposed = transposed
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        self._check((place,))
+        return self._transposed(g, *operands, **options)
+
+    def push(self, tangents: Mapping[Any, Any], answer: Any, operands: Any, options: Any) -> Any:
+        """Return the tangent of the result from those of operands."""
+        self._check(tangents)
+        return self.compute(tangents[0], *operands[1:], **options)
+
+    def _check(self, places: Any) -> None:
+        other = next((place for place in places if place != 0), None)
+        if other is not None:
+            raise GradientError(
+                f"{self.name}: has a derivative by its first operand only; use "
+                "dp.stop_gradient(x) for the others"
+            )
+
+
+class View(Linear):
+    """A linear operation whose result is a view of its first operand with the same elements."""
+
+    is_view = True
+
+    def makes_view(self, args: Sequence[Any]) -> bool:
+        """Return whether the result of a call is a view."""
+        return True
+
+    def write_back(self, base: Any, view: Any, *others: Any, **options: Any) -> Any:
+        """Return the new value of the operand after the view was written."""
+        return self._transposed(view, base, *others, **options)
+
+
+class ReadOnlyView(View):
+    """A view that is not written through: broadcast, parts of complex numbers, diagonals."""
+
+    def write_back(self, base: Any, view: Any, *others: Any, **options: Any) -> Any:
+        """Return the new value of the operand after the view was written."""
+        raise GradientError(
+            f"an in-place statement on the result of {self.name}, a view of a differentiated "
+            "array; write to the array itself by an index: x[...] = value"
+        )
+
+
+class Joined(Row):
+    """An operation that is linear in each array of a list: ``transposed(i, g, arrays, ...)``."""
+
+    reads_operands = False
+
+    def __init__(
+        self, name: str, compute: Callable[..., Any], transposed: Callable[..., Any]
+    ) -> None:
+        super().__init__(name, compute)
+        self._transposed = transposed
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        return self._transposed(place[1], g, *operands, **options)
+
+    def push(self, tangents: Mapping[Any, Any], answer: Any, operands: Any, options: Any) -> Any:
+        """Return the tangent of the result from those of operands."""
+        parts = [
+            matched(tangents[0, i], Spec(x)) if (0, i) in tangents else dp.zeros_like(x)
+            for i, x in enumerate(operands[0])
+        ]
+        return self.compute(parts, *operands[1:], **options)
+
+
+class Bilinear(Row):
+    """An operation that is linear in each operand: ``transposed(place, g, *operands)``."""
+
+    def __init__(
+        self, name: str, compute: Callable[..., Any], transposed: Callable[..., Any]
+    ) -> None:
+        super().__init__(name, compute)
+        self._transposed = transposed
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        return self._transposed(place, g, *operands, **options)
+
+    def push(self, tangents: Mapping[Any, Any], answer: Any, operands: Any, options: Any) -> Any:
+        """Return the tangent of the result from those of operands."""
+        total = None
+        for place, tangent in tangents.items():
+            moved = [tangent if i == place else x for i, x in enumerate(operands)]
+            total = _plus(total, self.compute(*moved, **options))
+        return total
+
+
+class Pulled(Row):
+    """Any other operation: ``pull(place, g, result, *operands, **options)``."""
+
+    reads_answer = True
+
+    def __init__(self, name: str, compute: Callable[..., Any], pull: Callable[..., Any]) -> None:
+        super().__init__(name, compute)
+        self._pull = pull
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        return self._pull(place, g, answer, *operands, **options)

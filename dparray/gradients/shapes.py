@@ -1,0 +1,477 @@
+"""The rules of functions that move, repeat and join elements."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray._layout import at_axis
+from dparray.exceptions import GradientError
+from dparray.gradients.calls import (
+    COMPOSED,
+    CONSTANT,
+    ROWS,
+    apply,
+    is_array,
+    with_tangent,
+)
+from dparray.gradients.elementwise import function_of, register
+from dparray.gradients.indexing import index_array, scatter
+from dparray.gradients.public import dp
+from dparray.gradients.rows import Joined, Linear, ReadOnlyView, View
+from dparray.gradients.traced import Node, Spec, Traced, constants, leaves_of, value_of
+
+
+def _to_shape(g: Any, x: Any, *_: Any, **__: Any) -> Any:
+    return dp.reshape(g, x.shape)
+
+
+def _same(g: Any, *_: Any, **__: Any) -> Any:
+    return g
+
+
+def _transposed(g: Any, x: Any, axes: Any = None, **_: Any) -> Any:
+    if axes is None:
+        return dp.permute_dims(g, tuple(range(x.ndim))[::-1])
+    axes = [axis % x.ndim for axis in axes]
+    return dp.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+
+
+def _of_rollaxis(g: Any, x: Any, axis: int, start: int = 0) -> Any:
+    axis, start = axis % x.ndim, start % x.ndim if start < 0 else start
+    return dp.moveaxis(g, start - 1 if axis < start else start, axis)
+
+
+def _of_diagonal(g: Any, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    axis1, axis2 = axis1 % x.ndim, axis2 % x.ndim
+    rows, columns = x.shape[axis1], x.shape[axis2]
+    at = np.arange(max(0, min(rows + min(offset, 0), columns - max(offset, 0))))
+    others = tuple([n for k, n in enumerate(x.shape) if k not in (axis1, axis2)])
+    key = (index_array(at - min(offset, 0), g), index_array(at + max(offset, 0), g))
+    spec = Spec(x).reshaped((rows, columns, *others))
+    return dp.moveaxis(scatter(dp.moveaxis(g, -1, 0), key, spec), (0, 1), (axis1, axis2))
+
+
+def _of_linalg_diagonal(g: Any, x: Any, /, *, offset: int = 0) -> Any:
+    return _of_diagonal(g, x, offset, -2, -1)
+
+
+def _of_roll(g: Any, x: Any, shift: Any, axis: Any = None) -> Any:
+    back = [-s for s in shift] if isinstance(shift, list | tuple) else -shift
+    return dp.roll(g, back, axis=axis)
+
+
+def _of_repeat(g: Any, x: Any, repeats: Any, axis: Any = None) -> Any:
+    shape, line = (x.shape, axis % x.ndim) if axis is not None else ((x.size,), 0)
+    repeats = constants(repeats)
+    if isinstance(repeats, int | np.integer):
+        split = (*shape[: line + 1], int(repeats), *shape[line + 1 :])
+        return dp.reshape(dp.sum(dp.reshape(g, split), axis=line + 1), x.shape)
+    counts = repeats.asnumpy() if isinstance(repeats, ndarray) else np.asarray(repeats)
+    source = np.repeat(np.arange(shape[line]), np.broadcast_to(counts, shape[line]))
+    key = (slice(None),) * line + (index_array(source, g),)
+    return dp.reshape(scatter(g, key, Spec(x).reshaped(shape)), x.shape)
+
+
+def _of_tile(g: Any, x: Any, reps: Any) -> Any:
+    reps = (reps,) if isinstance(reps, int | np.integer) else tuple(reps)
+    ndim = max(len(reps), x.ndim)
+    reps = (1,) * (ndim - len(reps)) + reps
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    split = tuple(itertools.chain.from_iterable(zip(reps, shape, strict=True)))
+    return dp.reshape(dp.sum(dp.reshape(g, split), axis=tuple(range(0, 2 * ndim, 2))), x.shape)
+
+
+def _of_rot90(g: Any, x: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    return dp.rot90(g, -k, axes)
+
+
+def resized(x: Any, size: int, axis: int) -> Any:
+    """Return an array cut or filled up with zeros to a length of an axis."""
+    axis %= x.ndim
+    if x.shape[axis] > size:
+        return x[(slice(None),) * axis + (slice(0, size),)]
+    if x.shape[axis] < size:
+        widths = [(0, size - x.shape[axis] if k == axis else 0) for k in range(x.ndim)]
+        return dp.pad(x, widths)
+    return x
+
+
+def _of_concat(i: int, g: Any, arrays: Any, axis: int | None = 0, **_: Any) -> Any:
+    if axis is None:
+        start = sum(x.size for x in arrays[:i])
+        return dp.reshape(g[start : start + arrays[i].size], arrays[i].shape)
+    axis %= g.ndim
+    start = sum(x.shape[axis] for x in arrays[:i])
+    return g[(slice(None),) * axis + (slice(start, start + arrays[i].shape[axis]),)]
+
+
+def _of_stack(i: int, g: Any, arrays: Any, axis: int = 0, **_: Any) -> Any:
+    return g[(slice(None),) * (axis % g.ndim) + (i,)]
+
+
+def _pad(x: Any, pad_width: Any, mode: str = "constant", **options: Any) -> Any:
+    """Pad a traced array: zeros by a rule, other modes by the positions that they copy."""
+    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
+    if mode == "constant":
+        fill = options.get("constant_values", 0)
+        inner = apply(_PAD, (x, tuple([(int(a), int(b)) for a, b in widths])), {})
+        if isinstance(fill, int | float) and fill == 0:
+            return inner
+        frame = dp.pad(Spec(x).zeros(), pad_width, constant_values=constants(fill))
+        return inner + frame
+    if mode in ("linear_ramp", "mean", "maximum", "minimum", "median", "empty"):
+        raise GradientError(f"pad: mode={mode!r} has no derivative; join slices: dp.concatenate")
+    for axis, (before, behind) in enumerate(widths):
+        at = np.pad(np.arange(x.shape[axis]), (before, behind), mode=mode, **options)  # type: ignore[call-overload]
+        x = dp.take(x, index_array(at, x), axis=axis)
+    return x
+
+
+def _of_pad(g: Any, x: Any, widths: Any) -> Any:
+    return g[tuple([slice(a, a + n) for (a, _), n in zip(widths, x.shape, strict=True)])]
+
+
+_PAD = Linear("pad", lambda x, widths: dp.pad(x, widths), _of_pad)
+
+
+def _diag(x: Any, k: int = 0) -> Any:
+    if x.ndim == 2:
+        return dp.diagonal(x, k)
+    at = np.arange(x.shape[0])
+    size = x.shape[0] + abs(k)
+    key = (index_array(at + max(-k, 0), x), index_array(at + max(k, 0), x))
+    return scatter(x, key, Spec(x).reshaped((size, size)))
+
+
+def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    size, sections = x.shape[axis], constants(indices_or_sections)
+    if isinstance(sections, int):
+        if size % sections:
+            raise dp.exceptions.ShapeError(
+                f"split: {size} elements along axis {axis} are not divisible by {sections}; use "
+                "array_split"
+            )
+        return _array_split(x, sections, axis)
+    return _array_split(x, sections, axis)
+
+
+def _array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    size = x.shape[axis]
+    parts = np.array_split(np.arange(size), constants(indices_or_sections))
+    bounds = [(int(part[0]), int(part[-1]) + 1) if part.size else (0, 0) for part in parts]
+    return [x[at_axis(axis % x.ndim, slice(start, stop))] for start, stop in bounds]
+
+
+def _unstack(x: Any, /, *, axis: int = 0) -> Any:
+    return tuple([x[at_axis(axis % x.ndim, number)] for number in range(x.shape[axis])])
+
+
+def _with_rows(arrays: Any) -> Any:
+    arrays = [x if is_array(x) else dp.asarray(x) for x in arrays]
+    return [dp.reshape(x, (1, -1)) if x.ndim < 2 else x for x in arrays]
+
+
+def _vstack(arrays: Any, **_: Any) -> Any:
+    return dp.concatenate(_with_rows(arrays), axis=0)
+
+
+def _hstack(arrays: Any, **_: Any) -> Any:
+    arrays = [x if x.ndim else dp.reshape(x, (1,)) for x in arrays]
+    return dp.concatenate(arrays, axis=0 if arrays[0].ndim == 1 else 1)
+
+
+def _dstack(arrays: Any, **_: Any) -> Any:
+    return dp.concatenate([_atleast_3d(x) for x in arrays], axis=2)
+
+
+def _column_stack(arrays: Any) -> Any:
+    columns = [dp.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in arrays]
+    return dp.concatenate(columns, axis=1)
+
+
+def _atleast(n: int) -> Callable[..., Any]:
+    def reshaped(*arrays: Any) -> Any:
+        made = [
+            x if x.ndim >= n else dp.reshape(x, (1,) * (n - x.ndim) + x.shape)
+            for x in (x if is_array(x) else dp.asarray(x) for x in arrays)
+        ]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return reshaped
+
+
+def _atleast_3d(*arrays: Any) -> Any:
+    shapes = {0: lambda x: (1, 1, 1), 1: lambda x: (1, x.size, 1), 2: lambda x: (*x.shape, 1)}
+    made = [dp.reshape(x, shapes[x.ndim](x)) if x.ndim < 3 else x for x in arrays]
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _block(arrays: Any) -> Any:
+    leaves = list(_blocks(arrays))
+    depth = _depth(arrays)
+    ndim = max([depth, *[getattr(x, "ndim", 0) for x in leaves]])
+
+    def joined(nested: Any, level: int) -> Any:
+        if isinstance(nested, list):
+            return dp.concatenate([joined(x, level + 1) for x in nested], axis=ndim - depth + level)
+        x = nested if is_array(nested) else dp.asarray(nested, sycl_queue=queue)
+        return dp.reshape(x, (1,) * (ndim - x.ndim) + x.shape)
+
+    queue = next(leaves_of(leaves)).queue
+    return joined(arrays, 0)
+
+
+def _blocks(nested: Any) -> Any:
+    if isinstance(nested, list):
+        for part in nested:
+            yield from _blocks(part)
+    else:
+        yield nested
+
+
+def _depth(nested: Any) -> int:
+    return 1 + _depth(nested[0]) if isinstance(nested, list) else 0
+
+
+def _append(x: Any, values: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return dp.concatenate([dp.reshape(x, (-1,)), dp.reshape(values, (-1,))])
+    return dp.concatenate([x, values], axis=axis)
+
+
+def _meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> Any:
+    count = len(arrays)
+    order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
+    shape = [arrays[i].size for i in order]
+    made = [
+        dp.reshape(x, [-1 if order[k] == i else 1 for k in range(count)])
+        for i, x in enumerate(arrays)
+    ]
+    return made if sparse else [dp.broadcast_to(x, shape) for x in made]
+
+
+def _broadcast_arrays(*arrays: Any) -> Any:
+    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    return [dp.broadcast_to(x, shape) for x in arrays]
+
+
+def astype(x: Any, dtype: Any, copy: bool = True, **options: Any) -> Any:
+    """Convert a traced array; integers and Booleans are constants."""
+    to = dp.dtype(dtype)
+    if to == x.dtype and not copy:
+        return x
+    if to.kind in "biu":
+        return dp.astype(constants(x), to, **options)
+    return apply(_ASTYPE, (x, to), {})
+
+
+_ASTYPE = Linear("astype", lambda x, dtype: dp.astype(x, dtype), _same)
+_COPY = Linear("copy", lambda x: x.copy() if isinstance(x, ndarray) else dp.copy(x), _same)
+
+
+def copied(x: Any, *_: Any, **__: Any) -> Any:
+    """Return a copy of a traced array."""
+    return apply(_COPY, (x,), {})
+
+
+def _asarray(obj: Any, dtype: Any = None, *_: Any, copy: Any = None, **place: Any) -> Any:
+    """Convert a traced array, or nested lists of them."""
+    place = {key: value for key, value in place.items() if value is not None}
+    place.pop("order", None)
+    if type(obj) is not Traced:
+        like = next(leaves_of(obj))
+        obj = dp.stack([_element(x, like) for x in obj])
+    if place:
+        wanted = dp.empty(0, **place)
+        if wanted.queue != obj.queue:
+            raise GradientError(
+                "asarray: a differentiated array is not copied to another queue; copy it before: "
+                "dp.grad(f)(x.to_device(...))"
+            )
+    if dtype is not None and dp.dtype(dtype) != obj.dtype:
+        return astype(obj, dtype)
+    return copied(obj) if copy else obj
+
+
+def _element(x: Any, like: Any) -> Any:
+    if type(x) in (list, tuple) and next(leaves_of(x), None) is not None:
+        return dp.stack([_element(inner, like) for inner in x])
+    if is_array(x):
+        return x
+    kind = like.dtype if isinstance(x, int | float) else None
+    return dp.asarray(x, dtype=kind, sycl_queue=like.queue)
+
+
+def _array(obj: Any, dtype: Any = None, *_: Any, ndmin: int = 0, **place: Any) -> Any:
+    place.pop("copy", None)
+    made = _asarray(obj, dtype, copy=True, **place)
+    missing = ndmin - made.ndim
+    return made if missing <= 0 else dp.reshape(made, (1,) * missing + made.shape)
+
+
+def _contiguous(obj: Any, dtype: Any = None, **_: Any) -> Any:
+    made = _asarray(obj, dtype)
+    return made if made.ndim else dp.reshape(made, (1,))
+
+
+def _filled_like(name: str) -> Callable[..., Any]:
+    def made(x: Any, *args: Any, **options: Any) -> Any:
+        value = args[0] if args else options.get("fill_value")
+        if type(value) is Traced:  # full_like of a differentiated value
+            shape = options.get("shape") or x.shape
+            to = options.get("dtype") or (args[1] if len(args) > 1 else None) or x.dtype
+            return dp.broadcast_to(astype(value, to, copy=False), shape).copy()
+        values = getattr(dp, name)(constants(x), *constants(list(args)), **options)
+        return constant_like(x, values)
+
+    return made
+
+
+def constant_like(x: Any, values: Any) -> Any:
+    """Return an array as a constant of the transformation of ``x``, which may be written."""
+    if type(x) is not Traced or values.dtype.kind not in "fc":
+        return values
+    if x._level.is_forward:
+        return with_tangent(values, x._level, None)
+    return Traced(values, x._level, (Node([], [Spec(values)]), 0))
+
+
+def _full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
+    made = dp.broadcast_to(fill_value, (shape,) if isinstance(shape, int) else tuple(shape))
+    return copied(made) if dtype is None else astype(made, dtype)
+
+
+def _linspace(start: Any, stop: Any, num: int = 50, *_: Any, **options: Any) -> Any:
+    if options.get("retstep") or options.get("axis"):
+        raise GradientError("linspace: has no derivative with retstep= or axis=")
+    like = start if is_array(start) else stop
+    steps = dp.linspace(
+        0.0, 1.0, num, endpoint=options.get("endpoint", True), sycl_queue=like.queue
+    )
+    steps = dp.astype(steps, like.dtype)
+    return start + dp.reshape(steps, (num,) + (1,) * like.ndim) * (stop - start)
+
+
+def _triangle(name: str) -> Linear:
+    function = getattr(dp, name)
+    return Linear(name, function, lambda g, x, k=0: function(g, k))
+
+
+def _real(x: Any) -> Any:
+    return apply(_REAL, (x,), {}) if x.dtype.kind == "c" else x
+
+
+def _imag(x: Any) -> Any:
+    return apply(_IMAG, (x,), {}) if x.dtype.kind == "c" else dp.zeros_like(constants(x))
+
+
+_REAL = ReadOnlyView("real", lambda x: dp.real(x), lambda g, x: dp.astype(g, x.dtype))
+_IMAG = ReadOnlyView("imag", lambda x: dp.imag(x), lambda g, x: dp.astype(g, x.dtype) * 1j)
+
+
+def _angle(x: Any, deg: bool = False) -> Any:
+    turned = dp.atan2(dp.imag(x), dp.real(x))
+    return turned * (180 / math.pi) if deg else turned
+
+
+def _matrix_transposed(g: Any, x: Any) -> Any:
+    return dp.matrix_transpose(g)
+
+
+def _resize(x: Any, new_shape: Any) -> Any:
+    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    flat = dp.reshape(x, (-1,))
+    at = np.arange(math.prod(shape)) % max(x.size, 1)
+    return dp.reshape(dp.take(flat, index_array(at, x)), shape)
+
+
+def _trim_zeros(x: Any, *args: Any, **options: Any) -> Any:
+    values = constants(x).asnumpy()
+    inside = np.trim_zeros(np.where(values != 0, np.arange(1, values.size + 1), 0), *args)
+    return x[:0] if not inside.size else x[int(inside[0]) - 1 : int(inside[-1])]
+
+
+def _enter() -> None:
+    for name in ("reshape", "ravel", "squeeze", "expand_dims"):
+        register(name, View(name, getattr(dp, name), _to_shape))
+    for name in ("transpose", "permute_dims"):
+        register(name, View(name, getattr(dp, name), _transposed))
+    register("matrix_transpose", View("matrix_transpose", dp.matrix_transpose, _matrix_transposed))
+    if dp.linalg.matrix_transpose not in ROWS:
+        register("linalg.matrix_transpose", ROWS[dp.matrix_transpose])
+    rows = (
+        View("moveaxis", dp.moveaxis, lambda g, x, source, to: dp.moveaxis(g, to, source)),
+        View("swapaxes", dp.swapaxes, lambda g, x, a, b: dp.swapaxes(g, a, b)),
+        View("rollaxis", dp.rollaxis, _of_rollaxis),
+        View("flip", dp.flip, lambda g, x, axis=None: dp.flip(g, axis=axis)),
+        View("fliplr", dp.fliplr, lambda g, x: dp.fliplr(g)),
+        View("flipud", dp.flipud, lambda g, x: dp.flipud(g)),
+        View("rot90", dp.rot90, _of_rot90),
+        ReadOnlyView("broadcast_to", dp.broadcast_to, _same),
+        ReadOnlyView("diagonal", dp.diagonal, _of_diagonal),
+        ReadOnlyView("linalg.diagonal", dp.linalg.diagonal, _of_linalg_diagonal),
+        Linear("roll", dp.roll, _of_roll),
+        Linear("repeat", dp.repeat, _of_repeat),
+        Linear("tile", dp.tile, _of_tile),
+        Joined("concat", dp.concat, _of_concat),
+        Joined("stack", dp.stack, _of_stack),
+        _triangle("tril"),
+        _triangle("triu"),
+    )
+    for row in rows:
+        register(row.name, row)
+    composed: dict[str, Any] = {
+        "pad": _pad,
+        "diag": _diag,
+        "split": _split,
+        "array_split": _array_split,
+        "unstack": _unstack,
+        "vstack": _vstack,
+        "hstack": _hstack,
+        "dstack": _dstack,
+        "column_stack": _column_stack,
+        "atleast_1d": _atleast(1),
+        "atleast_2d": _atleast(2),
+        "atleast_3d": _atleast_3d,
+        "block": _block,
+        "append": _append,
+        "meshgrid": _meshgrid,
+        "broadcast_arrays": _broadcast_arrays,
+        "astype": astype,
+        "copy": copied,
+        "asarray": _asarray,
+        "asanyarray": _asarray,
+        "array": _array,
+        "full": _full,
+        "ascontiguousarray": _contiguous,
+        "asfortranarray": _contiguous,
+        "linspace": _linspace,
+        "real": _real,
+        "imag": _imag,
+        "angle": _angle,
+        **{name: _filled_like(name) for name in ("zeros_like", "ones_like", "empty_like")},
+        "full_like": _filled_like("full_like"),
+        "resize": _resize,
+        "trim_zeros": _trim_zeros,
+        "hsplit": lambda x, parts: _split(x, parts, 0 if x.ndim == 1 else 1),
+        "vsplit": lambda x, parts: _split(x, parts, 0),
+        "dsplit": lambda x, parts: _split(x, parts, 2),
+        "diagflat": lambda x, k=0: _diag(dp.reshape(x, (-1,)), k),
+        "real_if_close": lambda x, tol=100: x if x.dtype.kind != "c" else _real_if_close(x, tol),
+    }
+    COMPOSED.update({function_of(name): function for name, function in composed.items()})
+    assert not CONSTANT & COMPOSED.keys()
+
+
+def _real_if_close(x: Any, tol: float) -> Any:
+    values = dp.real_if_close(value_of(x), tol)
+    return dp.real(x) if values.dtype.kind != "c" else x
+
+
+_enter()

@@ -1,0 +1,443 @@
+"""Functions that are composed of others: sorting, statistics, sums along an axis, polynomials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray._layout import at_axis
+from dparray.exceptions import GradientError
+from dparray.gradients.calls import COMPOSED, apply, gathered, is_array
+from dparray.gradients.elementwise import function_of
+from dparray.gradients.public import dp
+from dparray.gradients.rows import Linear, Pulled, axes_of, conjugate, with_axes
+from dparray.gradients.traced import constants
+
+
+def _dropped(x: Any, axes: Any, keepdims: bool) -> Any:
+    """Return a result without the reduced axes, unless they are kept."""
+    return x if keepdims or not axes else dp.squeeze(x, axis=tuple(axes))
+
+
+def _count(x: Any, axis: Any) -> int:
+    return math.prod(x.shape[a] for a in axes_of(axis, x.ndim))
+
+
+def _std(x: Any, /, *args: Any, **options: Any) -> Any:
+    return dp.sqrt(dp.var(x, *args, **options))
+
+
+def logsumexp(x: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """Return the logarithm of the sum of exponentials."""
+    top = dp.max(constants(x), axis=axis, keepdims=True)
+    top = dp.where(dp.isfinite(top), top, 0)
+    e = dp.exp(x - top)
+    made = dp.log(dp.sum(e if b is None else b * e, axis=axis, keepdims=True)) + top
+    return _dropped(made, axes_of(axis, x.ndim), keepdims)
+
+
+def _softmax(x: Any, axis: Any = None) -> Any:
+    e = dp.exp(x - dp.max(constants(x), axis=axis, keepdims=True))
+    return e / dp.sum(e, axis=axis, keepdims=True)
+
+
+def _log_softmax(x: Any, axis: Any = None) -> Any:
+    return x - logsumexp(x, axis=axis, keepdims=True)
+
+
+def sort(x: Any, /, axis: Any = -1, *, descending: bool = False, **_: Any) -> Any:
+    """Sort by the positions of the values."""
+    if axis is None:
+        x, axis = dp.reshape(x, (-1,)), 0
+    order = dp.argsort(constants(x), axis=axis, stable=True)
+    made = dp.take_along_axis(x, order, axis=axis)
+    return dp.flip(made, axis=axis) if descending else made
+
+
+def _partition(x: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
+    if axis is None:
+        x, axis = dp.reshape(x, (-1,)), 0
+    return dp.take_along_axis(x, dp.argpartition(constants(x), kth, axis=axis), axis=axis)
+
+
+def _lines(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return the reduced axes as one last axis, and the axes."""
+    axes = axes_of(axis, x.ndim)
+    left = [k for k in range(x.ndim) if k not in axes]
+    moved = dp.permute_dims(x, (*left, *axes))
+    return dp.reshape(moved, (*[x.shape[k] for k in left], -1)), axes
+
+
+def _quantile(scale: float) -> Callable[..., Any]:
+    def quantile(
+        x: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+    ) -> Any:
+        if method != "linear" or (is_array(q) and constants(q) is not q):
+            raise GradientError(
+                "quantile: has a derivative by its values, with method='linear' only"
+            )
+        lines, axes = _lines(x, axis)
+        ordered = sort(lines)
+        values = np.asarray(q.asnumpy() if is_array(q) else q, float) / scale
+        at = np.atleast_1d(values) * (ordered.shape[-1] - 1)
+        parts = []
+        for place in at.ravel():
+            low = math.floor(place)
+            part, high = place - low, min(low + 1, ordered.shape[-1] - 1)
+            parts.append(ordered[..., low] * (1 - part) + ordered[..., high] * part)
+        parts = [with_axes(part, axes, x.shape, not keepdims) for part in parts]
+        if not values.ndim:
+            return parts[0]
+        return dp.reshape(dp.stack(parts), (*values.shape, *parts[0].shape))
+
+    return quantile
+
+
+def _median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    return _quantile(1.0)(x, 0.5, axis, keepdims=keepdims)
+
+
+def _diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    if prepend is not None or append is not None:
+        raise GradientError("diff: prepend= and append= have no derivative; join: dp.concatenate")
+    for _ in range(n):
+        x = x[at_axis(axis % x.ndim, slice(1, None))] - x[at_axis(axis % x.ndim, slice(None, -1))]
+    return x
+
+
+def _ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    parts = [dp.reshape(p, (-1,)) for p in (to_begin,) if p is not None]
+    parts += [_diff(dp.reshape(x, (-1,)))]
+    parts += [dp.reshape(p, (-1,)) for p in (to_end,) if p is not None]
+    return dp.concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    axis %= y.ndim
+    sums = y[at_axis(axis, slice(1, None))] + y[at_axis(axis, slice(None, -1))]
+    if x is not None:
+        x = x if is_array(x) else dp.asarray(x)
+        dx = _diff(x, axis=axis if x.ndim > 1 else 0)
+        if dx.ndim == 1:
+            dx = dp.reshape(dx, [-1 if k == axis else 1 for k in range(y.ndim)])
+    return dp.sum(sums * dx, axis=axis) * 0.5
+
+
+def _clip(x: Any, *args: Any, **options: Any) -> Any:
+    low, high = (*args, None, None)[:2]
+    low = options.get("min", options.get("a_min", low))
+    high = options.get("max", options.get("a_max", high))
+    x = x if low is None else dp.maximum(x, low)
+    return x if high is None else dp.minimum(x, high)
+
+
+def _average(
+    x: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
+    if weights is None:
+        made = dp.mean(x, axis=axis, keepdims=keepdims)
+        total = dp.full_like(constants(made), _count(x, axis))
+    else:
+        weights = weights if is_array(weights) else dp.asarray(weights)
+        if weights.shape != x.shape:
+            weights = dp.reshape(weights, [-1 if k == axis % x.ndim else 1 for k in range(x.ndim)])
+            weights = dp.broadcast_to(weights, x.shape)
+        total = dp.sum(weights, axis=axis, keepdims=keepdims)
+        made = dp.sum(x * weights, axis=axis, keepdims=keepdims) / total
+    return (made, total) if returned else made
+
+
+def _without_nan(name: str, fill: float) -> Callable[..., Any]:
+    def reduced(x: Any, *args: Any, **options: Any) -> Any:
+        is_nan = dp.isnan(constants(x))
+        made = getattr(dp, name)(dp.where(is_nan, fill, x), *args, **options)
+        if name in ("max", "min"):  # of NaN alone
+            axis = options.get("axis", args[0] if args else None)
+            keepdims = options.get("keepdims", False)
+            made = dp.where(dp.all(is_nan, axis=axis, keepdims=keepdims), np.nan, made)
+        return made
+
+    return reduced
+
+
+def _nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    ok = ~dp.isnan(constants(x))
+    count = dp.sum(dp.astype(ok, x.dtype), axis=axis, keepdims=keepdims)
+    return dp.sum(dp.where(ok, x, 0), axis=axis, keepdims=keepdims) / count
+
+
+def _nanvar(x: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
+    ok = ~dp.isnan(constants(x))
+    keepdims = options.get("keepdims", False)
+    less = options.get("correction", options.get("ddof", args[0] if args else 0))
+    apart = dp.where(ok, x - _nanmean(x, axis, True), 0)
+    count = dp.sum(dp.astype(ok, x.dtype), axis=axis, keepdims=keepdims)
+    return dp.sum(apart * apart, axis=axis, keepdims=keepdims) / (count - less)
+
+
+def _nanstd(x: Any, *args: Any, **options: Any) -> Any:
+    return dp.sqrt(_nanvar(x, *args, **options))
+
+
+def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, **options: Any) -> Any:
+    ddof = options.pop("ddof", None)
+    if any(value is not None for value in options.values()):
+        raise GradientError(f"cov: {', '.join(options)}= has no derivative")
+    m = m if m.ndim < 2 or rowvar else dp.permute_dims(m, (1, 0))
+    m = dp.reshape(m, (1, -1)) if m.ndim == 1 else m
+    if y is not None:
+        y = y if y.ndim < 2 or rowvar else dp.permute_dims(y, (1, 0))
+        m = dp.concatenate([m, dp.reshape(y, (1, -1)) if y.ndim == 1 else y], axis=0)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    apart = m - dp.mean(m, axis=1, keepdims=True)
+    made = apart @ dp.permute_dims(conjugate(apart), (1, 0)) / (m.shape[1] - ddof)
+    return dp.reshape(made, ()) if made.size == 1 else made
+
+
+def _corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+    c = _cov(x, y, rowvar)
+    if c.ndim == 0:
+        return c / c
+    spread = dp.sqrt(dp.real(dp.diagonal(c)))
+    return c / dp.expand_dims(spread, 1) / dp.expand_dims(spread, 0)
+
+
+def _interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    if period is not None:
+        raise GradientError("interp: period= has no derivative; extend xp and fp instead")
+    x, xp, fp = (v if is_array(v) else dp.asarray(v) for v in (x, xp, fp))
+    last = xp.shape[0] - 1
+    at = dp.searchsorted(constants(xp), dp.reshape(constants(x), (-1,)), side="right") - 1
+    at = dp.reshape(dp.clip(at, 0, last - 1), x.shape)
+    x0, x1, f0, f1 = xp[at], xp[at + 1], fp[at], fp[at + 1]
+    made = f0 + (f1 - f0) * ((x - x0) / (x1 - x0))
+    made = dp.where(constants(x) < constants(xp)[0], fp[0] if left is None else left, made)
+    return dp.where(constants(x) > constants(xp)[-1], fp[-1] if right is None else right, made)
+
+
+def _polyval(p: Any, x: Any) -> Any:
+    made = dp.zeros_like(constants(x)) if is_array(x) else 0
+    for number in range(len(p)):
+        made = made * x + p[number]
+    return made
+
+
+def _polyfit(x: Any, y: Any, deg: int, **options: Any) -> Any:
+    if options:
+        raise GradientError(f"polyfit: {', '.join(options)}= has no derivative")
+    return dp.linalg.lstsq(_vander(x, deg + 1), y)[0]
+
+
+def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    count = x.shape[0] if N is None else N
+    columns = [dp.ones_like(constants(x))]
+    for _ in range(count - 1):
+        columns.append(columns[-1] * x)
+    return dp.stack(columns if increasing else columns[::-1], axis=1)
+
+
+def _polyder(p: Any, m: int = 1) -> Any:
+    for _ in range(m):
+        degrees = dp.asarray(np.arange(p.shape[0] - 1, 0, -1), dtype=p.dtype, sycl_queue=p.queue)
+        p = p[:-1] * degrees
+    return p
+
+
+def _polymul(a: Any, b: Any) -> Any:
+    return dp.convolve(a, b)
+
+
+def _gradient(f: Any, *steps: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    axes = axes_of(axis, f.ndim)
+    steps = steps * len(axes) if len(steps) == 1 else steps or (1.0,) * len(axes)
+    if any(not isinstance(step, int | float) for step in steps) or edge_order != 1:
+        raise GradientError("gradient: has a derivative with equal steps and edge_order=1 only")
+    made = []
+    for line, step in zip(axes, steps, strict=True):
+
+        def part(start: Any, stop: Any, line: int = line) -> Any:
+            return f[at_axis(line, slice(start, stop))]
+
+        first = (part(1, 2) - part(0, 1)) / step
+        inner = (part(2, None) - part(None, -2)) / (2 * step)
+        last = (part(-1, None) - part(-2, -1)) / step
+        made.append(dp.concatenate([first, inner, last], axis=line))
+    return made[0] if len(made) == 1 else made
+
+
+# -- sums and products along an axis --------------------------------------------------------------
+
+
+def _of_cumsum(g: Any, x: Any, axis: Any = None, **_: Any) -> Any:
+    flat, line = (dp.reshape(g, (x.size,)), 0) if axis is None else (g, axis)
+    back = dp.flip(dp.cumsum(dp.flip(flat, axis=line), axis=line), axis=line)
+    return dp.reshape(back, x.shape)
+
+
+def _shifted(x: Any, axis: int, count: int, fill: float) -> Any:
+    """Return the elements ``count`` further along an axis, filled up at the end."""
+    tail = dp.full_like(constants(x)[at_axis(axis, slice(0, count))], fill)
+    return dp.concatenate([x[at_axis(axis, slice(count, None))], tail], axis=axis)
+
+
+def _pull_cumprod(place: int, g: Any, r: Any, x: Any, axis: Any = None, **_: Any) -> Any:
+    """Return the cotangent of a product along an axis, without a division.
+
+    ``h[j] = g[j] + x[j + 1] * h[j + 1]`` is computed in a number of steps that is the logarithm of
+    the length, so that it is right where elements are zero.
+    """
+    flat, line = (dp.reshape(x, (x.size,)), 0) if axis is None else (x, axis % x.ndim)
+    h = dp.reshape(g, flat.shape)
+    factors = _shifted(conjugate(flat), line, 1, 0.0)
+    count = 1
+    while count < flat.shape[line]:
+        h = h + factors * _shifted(h, line, count, 0.0)
+        factors = factors * _shifted(factors, line, count, 0.0)
+        count *= 2
+    before = conjugate(dp.cumprod(flat, axis=line))[at_axis(line, slice(None, -1))]
+    ones = dp.ones_like(constants(flat)[at_axis(line, slice(0, 1))])
+    return dp.reshape(h * dp.concatenate([ones, before], axis=line), x.shape)
+
+
+def _cumulative(name: str, start: float) -> Callable[..., Any]:
+    def cumulative(
+        x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+    ) -> Any:
+        x = x if dtype is None else dp.astype(x, dtype)
+        line = 0 if axis is None else axis % x.ndim
+        made = getattr(dp, name)(x, axis=line)
+        if include_initial:
+            first = dp.full_like(constants(made)[at_axis(line, slice(0, 1))], start)
+            made = dp.concatenate([first, made], axis=line)
+        return made
+
+    return cumulative
+
+
+def _cumulative_logsumexp(x: Any, /, *, axis: Any = None, **options: Any) -> Any:
+    if any(options.values()):
+        raise GradientError("cumulative_logsumexp: has a derivative with axis= only")
+    line = 0 if axis is None else axis % x.ndim
+    top = dp.max(constants(x), axis=line, keepdims=True)
+    return dp.log(dp.cumsum(dp.exp(x - top), axis=line)) + top
+
+
+def _nan_cumulative(name: str, fill: float) -> Callable[..., Any]:
+    def cumulative(x: Any, *args: Any, **options: Any) -> Any:
+        return getattr(dp, name)(dp.where(dp.isnan(constants(x)), fill, x), *args, **options)
+
+    return cumulative
+
+
+def _cum_row(name: str) -> Any:
+    """Return a sum or product along an axis, in another dtype if one is requested."""
+
+    def cumulative(x: Any, axis: Any = None, dtype: Any = None) -> Any:
+        x = x if dtype is None else dp.astype(x, dtype)
+        return apply(_ALONG[name], (x,), {"axis": axis})
+
+    return cumulative
+
+
+_ALONG = {
+    "cumsum": Linear("cumsum", dp.cumsum, _of_cumsum),
+    "cumprod": Pulled("cumprod", dp.cumprod, _pull_cumprod),
+}
+
+
+def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
+    if discont is not None:
+        raise GradientError("unwrap: discont= has no derivative")
+    values = constants(p)
+    return p + (dp.unwrap(values, axis=axis, period=period) - values)
+
+
+def _divmod(x: Any, y: Any) -> Any:
+    return dp.floor_divide(x, y), dp.remainder(x, y)
+
+
+def _modf(x: Any) -> Any:
+    whole = dp.trunc(constants(x))
+    return x - whole, whole
+
+
+def _frexp(x: Any) -> Any:
+    _, exponent = dp.frexp(constants(x))
+    return x * dp.exp2(-dp.astype(exponent, x.dtype)), exponent
+
+
+def _ptp(x: Any, /, axis: Any = None, **options: Any) -> Any:
+    return dp.max(x, axis=axis, **options) - dp.min(x, axis=axis, **options)
+
+
+def _top_k(x: Any, k: int, axis: Any = None, mode: str = "largest") -> Any:
+    if axis is None:
+        x, axis = dp.reshape(x, (-1,)), 0
+    found = dp.top_k(constants(x), k, axis=axis, mode=mode)
+    return gathered(found, [dp.take_along_axis(x, found[1], axis=axis), found[1]])
+
+
+def _reduced_by(function: Callable[..., Any], x: Any, axes: Any) -> Any:
+    for axis in (axes,) if isinstance(axes, int) else axes:
+        made = function(x, axis)
+        x = made if made.ndim == x.ndim else dp.expand_dims(made, axis)
+    return x
+
+
+def _enter() -> None:
+    composed: dict[str, Any] = {
+        "std": _std,
+        "logsumexp": logsumexp,
+        "special.logsumexp": logsumexp,
+        "special.softmax": _softmax,
+        "special.log_softmax": _log_softmax,
+        "sort": sort,
+        "partition": _partition,
+        "median": _median,
+        "quantile": _quantile(1.0),
+        "percentile": _quantile(100.0),
+        "diff": _diff,
+        "ediff1d": _ediff1d,
+        "trapezoid": _trapezoid,
+        "clip": _clip,
+        "average": _average,
+        "ptp": _ptp,
+        "nansum": _without_nan("sum", 0.0),
+        "nanprod": _without_nan("prod", 1.0),
+        "nanmax": _without_nan("max", -np.inf),
+        "nanmin": _without_nan("min", np.inf),
+        "nanmean": _nanmean,
+        "nanvar": _nanvar,
+        "nanstd": _nanstd,
+        "cov": _cov,
+        "corrcoef": _corrcoef,
+        "interp": _interp,
+        "polyval": _polyval,
+        "polyfit": _polyfit,
+        "polyder": _polyder,
+        "polymul": _polymul,
+        "vander": _vander,
+        "gradient": _gradient,
+        "cumsum": _cum_row("cumsum"),
+        "cumprod": _cum_row("cumprod"),
+        "cumulative_sum": _cumulative("cumsum", 0.0),
+        "cumulative_prod": _cumulative("cumprod", 1.0),
+        "cumulative_logsumexp": _cumulative_logsumexp,
+        "nancumsum": _nan_cumulative("cumsum", 0.0),
+        "top_k": _top_k,
+        "unwrap": _unwrap,
+        "nancumprod": _nan_cumulative("cumprod", 1.0),
+        "divmod": _divmod,
+        "modf": _modf,
+        "frexp": _frexp,
+        "apply_over_axes": _reduced_by,
+    }
+    COMPOSED.update({function_of(name): function for name, function in composed.items()})
+
+
+_enter()

@@ -1,0 +1,687 @@
+"""The public functions: transformations of functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray.exceptions import GradientError
+from dparray.gradients.calls import is_array, with_tangent
+from dparray.gradients.public import dp
+from dparray.gradients.tape import backward, matched
+from dparray.gradients.traced import (
+    Level,
+    Node,
+    Origin,
+    Spec,
+    Traced,
+    alias,
+    check,
+    constants,
+    leaves_of,
+    value_of,
+)
+from dparray.gradients.trees import Structure, flatten, mapped, unflatten
+
+Function = Callable[..., Any]
+
+
+class Inputs:
+    """The traced arguments of a call.
+
+    Attributes:
+        arguments: all arguments, with traced arrays for those that are differentiated.
+        origins: the origins of the traced arrays.
+        specs: their shapes, dtypes and placements.
+    """
+
+    def __init__(
+        self, name: str, level: Level, arguments: Sequence[Any], numbers: Sequence[int]
+    ) -> None:
+        self.arguments = list(arguments)
+        self.origins: list[Origin] = []
+        self.specs: list[Spec] = []
+        self._structures: list[tuple[Structure, int]] = []
+        for number in numbers:
+            if not -len(arguments) <= number < len(arguments):
+                raise GradientError(
+                    f"{name}: argnums has {number}, but the call has {len(arguments)} positional "
+                    "arguments"
+                )
+            leaves, structure = flatten(arguments[number])
+            if not leaves:
+                raise GradientError(f"{name}: argument {number} has no arrays")
+            traced = [self._traced(name, level, x, number) for x in leaves]
+            self._structures.append((structure, len(leaves)))
+            self.arguments[number] = unflatten(structure, traced)
+
+    def _traced(self, name: str, level: Level, x: Any, number: int) -> Traced:
+        x = differentiable(name, x, f"argument {number}")
+        spec = Spec(x)
+        origin = (Node([], [spec]), 0)
+        self.origins.append(origin)
+        self.specs.append(spec)
+        return Traced(alias(x) if type(x) is Traced else x.copy(), level, origin)
+
+    def cotangents(self, roots: Sequence[tuple[Origin, Any]]) -> list[Any]:
+        """Return those of all inputs, zeros where the results do not depend on one."""
+        pulled = backward(roots, self.origins)
+        return [s.zeros() if g is None else g for g, s in zip(pulled, self.specs, strict=True)]
+
+    def trees(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return values of all inputs in the structures of the arguments."""
+        made, start = [], 0
+        for structure, count in self._structures:
+            made.append(unflatten(structure, leaves[start : start + count]))
+            start += count
+        return made
+
+
+def differentiable(name: str, x: Any, what: str) -> Any:
+    """Return an argument as an array of floats; a Python float becomes one.
+
+    Raises:
+        GradientError: it is neither.
+    """
+    if type(x) in (float, complex):
+        return dp.asarray(x)
+    if isinstance(x, ndarray) and type(x) is not ndarray:
+        x = dp.asarray(x)
+    if type(x) not in (ndarray, Traced):
+        raise GradientError(
+            f"{name}: {what} is a {type(x).__module__}.{type(x).__qualname__}, which has no "
+            "gradient; pass an array of floats, or choose other arguments with argnums"
+        )
+    if x.dtype.kind in "biu":
+        raise GradientError(
+            f"{name}: {what} has dtype {x.dtype}, which has no gradient; pass "
+            "x.astype('float32'), or choose other arguments with argnums"
+        )
+    return x
+
+
+def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
+def _outside(x: Any, level: Level) -> Any:
+    """Return a result as the caller of a transformation sees it."""
+    if type(x) is not Traced:
+        return x
+    check(x)
+    return x._value if x._level is level else x
+
+
+def _with_aux(name: str, result: Any) -> tuple[Any, Any]:
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise GradientError(f"{name}: with has_aux=True the function must return (value, aux)")
+    return result
+
+
+def value_and_grad(
+    f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
+    """Return a function that returns the value of ``f`` and its gradient.
+
+    Args:
+        f: a function of arrays that returns an array of shape ``()``. Arguments may be tuples,
+            lists, dicts and dataclasses of arrays.
+        argnums: the positions of the arguments to differentiate by.
+        has_aux: whether ``f`` returns a pair of its value and anything else, which is returned
+            unchanged: ``((value, aux), gradient)``.
+
+    Returns:
+        A function of the same arguments. The gradient has the structure of the argument, or is a
+        tuple for several; its arrays have the shapes, dtypes, queues and USM types of the
+        argument's. For complex arguments it is ``d/d(real) + 1j * d/d(imaginary)``.
+
+    Raises:
+        GradientError: when called, if an argument is not an array of floats, the value is not a
+            scalar, or ``f`` calls a function without a derivative.
+
+    Example:
+        >>> f = dp.value_and_grad(lambda x: dp.sum(x**2))
+        >>> value, gradient = f(dp.asarray([1.0, 2.0]))
+        >>> float(value), gradient.tolist()
+        (5.0, [2.0, 4.0])
+    """
+    return _value_and_grad("value_and_grad", f, argnums, has_aux)
+
+
+def _value_and_grad(
+    name: str, f: Function, argnums: int | Sequence[int], has_aux: bool
+) -> Callable[..., tuple[Any, Any]]:
+    numbers = _numbers(argnums)
+
+    @functools.wraps(f)
+    def value_and_gradient(*arguments: Any, **options: Any) -> tuple[Any, Any]:
+        with Level() as level:
+            inputs = Inputs(name, level, arguments, numbers)
+            result, aux = f(*inputs.arguments, **options), None
+            if has_aux:
+                result, aux = _with_aux(name, result)
+                aux = mapped(lambda x: _outside(x, level), aux)
+            value = _outside(result, level)
+            _check_scalar(name, value)
+            roots = []
+            if type(result) is Traced and result._level is level:
+                roots = [(result._origin, dp.ones_like(constants(value)))]
+            leaves = inputs.cotangents(roots)
+        trees = inputs.trees(leaves)
+        gradient = trees[0] if isinstance(argnums, int) else tuple(trees)
+        return ((value, aux) if has_aux else value), gradient
+
+    return value_and_gradient
+
+
+def _check_scalar(name: str, value: Any) -> None:
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return
+    if not is_array(value):
+        raise GradientError(
+            f"{name}: the function returned a {type(value).__name__}; it must return one float"
+        )
+    if value.shape != ():
+        raise GradientError(
+            f"{name}: the function returned an array of shape {value.shape}, but only a scalar has "
+            "a gradient; sum it: dp.sum(y), or use dp.vjp(f, x) or dp.jacobian(f)"
+        )
+    if value.dtype.kind == "c":
+        raise GradientError(
+            f"{name}: the function returned a complex number, which has no gradient; return "
+            "dp.real(y), dp.imag(y) or dp.abs(y)"
+        )
+
+
+def grad(
+    f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return a function that returns the gradient of ``f``; see :func:`value_and_grad`.
+
+    Example:
+        >>> gradient = dp.grad(lambda x: dp.sum(dp.sin(x)))
+        >>> gradient(dp.zeros(2)).tolist()
+        [1.0, 1.0]
+    """
+    both = _value_and_grad("grad", f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def gradient(*arguments: Any, **options: Any) -> Any:
+        value, found = both(*arguments, **options)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return ``f(*primals)``, and the function from its cotangent to those of the arguments.
+
+    Args:
+        f: a function of arrays, or trees of them, that returns arrays or trees of them.
+        *primals: its arguments, all of which are differentiated.
+        has_aux: whether ``f`` returns a pair of its value and anything else, which becomes a third
+            result.
+
+    Returns:
+        The value, and a function that takes a cotangent of the structure and shapes of the value
+        and returns a tuple with a cotangent for each argument. It may be called repeatedly.
+
+    Raises:
+        GradientError: as for :func:`value_and_grad`; also for a cotangent of another shape.
+
+    Example:
+        >>> y, pull = dp.vjp(lambda x: x * x, dp.asarray([1.0, 2.0]))
+        >>> pull(dp.asarray([1.0, 10.0]))[0].tolist()
+        [2.0, 40.0]
+    """
+    with Level() as level:
+        inputs = Inputs("vjp", level, primals, range(len(primals)))
+        result, aux = f(*inputs.arguments), None
+        if has_aux:
+            result, aux = _with_aux("vjp", result)
+            aux = mapped(lambda x: _copied(_outside(x, level)), aux)
+        outs, structure = flatten(result)
+        # The tape reads results, so the caller gets copies.
+        values = [_copied(_outside(x, level)) for x in outs]
+        origins = [x._origin if type(x) is Traced and x._level is level else None for x in outs]
+        specs = [Spec(x) if is_array(x) else None for x in values]
+
+    def pull(cotangent: Any) -> tuple[Any, ...]:
+        """Return the cotangents of the operands."""
+        gs = flatten(cotangent)[0]
+        _check_tangents("vjp", "cotangent", "result", gs, values)
+        roots = [
+            (origin, matched(g, spec))
+            for origin, g, spec in zip(origins, gs, specs, strict=True)
+            if origin is not None and spec is not None
+        ]
+        return tuple(inputs.trees(inputs.cotangents(roots)))
+
+    value = unflatten(structure, values)
+    return (value, pull, aux) if has_aux else (value, pull)
+
+
+def _copied(x: Any) -> Any:
+    return x.copy() if is_array(x) else x
+
+
+def _check_tangents(name: str, what: str, of: str, given: Sequence[Any], values: Any) -> None:
+    """Raise if tangents or cotangents do not fit the values that they belong to."""
+    if len(given) != len(values):
+        raise GradientError(f"{name}: {len(given)} {what}s for {len(values)} {of}s")
+    for t, x in zip(given, values, strict=True):
+        if not is_array(t):
+            raise GradientError(f"{name}: a {what} is a {type(t).__name__}; it must be an array")
+        if t.shape != x.shape:
+            raise GradientError(f"{name}: a {what} has shape {t.shape}, its {of} {x.shape}")
+        if t.queue != x.queue:
+            raise dp.exceptions.ExecutionPlacementError(
+                f"{name}: a {what} is on another queue than its {of}; copy it: t.to_device(x.queue)"
+            )
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """Return ``f(*primals)`` and its derivative along tangents, in forward mode.
+
+    Args:
+        f: a function of arrays, or trees of them, that returns arrays or trees of them.
+        primals: its arguments, all of which are differentiated.
+        tangents: the direction, in the structure and shapes of the arguments.
+
+    Raises:
+        GradientError: as for :func:`vjp`.
+
+    Example:
+        >>> x = dp.asarray([1.0, 2.0])
+        >>> y, slope = dp.jvp(lambda x: x * x, (x,), (dp.ones(2),))
+        >>> slope.tolist()
+        [2.0, 4.0]
+    """
+    points, structure = flatten(tuple(primals))
+    points = [differentiable("jvp", x, "a primal") for x in points]
+    directions = [
+        dp.asarray(t) if isinstance(t, float | complex) else t for t in flatten(tuple(tangents))[0]
+    ]
+    _check_tangents("jvp", "tangent", "primal", directions, points)
+    with Level(is_forward=True) as level:
+        arguments = []
+        for x, t in zip(points, directions, strict=True):
+            point = alias(x) if type(x) is Traced else x.copy()
+            t = alias(t) if type(t) is Traced else t.copy()
+            arguments.append(with_tangent(point, level, t))
+        outs, of_result = flatten(f(*unflatten(structure, arguments)))
+        values = [_outside(x, level) for x in outs]
+        moved = [
+            x._origin if type(x) is Traced and x._level is level else _zeros(v)
+            for x, v in zip(outs, values, strict=True)
+        ]
+    return unflatten(of_result, values), unflatten(of_result, moved)
+
+
+def _zeros(x: Any) -> Any:
+    return dp.zeros_like(constants(x)) if is_array(x) else 0.0
+
+
+def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Return ``f(*primals)``, and its derivative there as a function of tangents.
+
+    The function is called once; each call of the derivative runs its linear part only.
+
+    Example:
+        >>> y, slope = dp.linearize(lambda x: x**3, dp.asarray([1.0, 2.0]))
+        >>> slope(dp.ones(2)).tolist(), slope(dp.full(2, 2.0)).tolist()
+        ([3.0, 12.0], [6.0, 24.0])
+    """
+    value, pull = vjp(f, *primals)
+    outs, structure = flatten(value)
+    with Level() as level:
+        inputs = Inputs("linearize", level, [[dp.zeros_like(constants(x)) for x in outs]], (0,))
+        pulled = flatten(pull(unflatten(structure, inputs.arguments[0])))[0]
+        origins = [x._origin if type(x) is Traced and x._level is level else None for x in pulled]
+    specs = [Spec(x) for x in pulled]
+
+    def derivative(*tangents: Any) -> Any:
+        ts = flatten(tangents)[0]
+        _check_tangents("linearize", "tangent", "argument", ts, specs)
+        roots = [
+            (origin, matched(t, spec))
+            for origin, t, spec in zip(origins, ts, specs, strict=True)
+            if origin is not None
+        ]
+        return unflatten(structure, inputs.cotangents(roots))
+
+    return value, derivative
+
+
+def jacobian(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """Return a function that returns the Jacobian of ``f``.
+
+    It has the shape of the result followed by that of the argument. For trees it has the structure
+    of the result, with the structure of the argument in the place of each array. It takes a
+    backward pass for each element of the result, or a forward pass for each element of the
+    argument if these are fewer.
+
+    Args:
+        f: a function of arrays, or trees of them.
+        argnums: the positions of the arguments to differentiate by.
+
+    Example:
+        >>> J = dp.jacobian(lambda x: dp.stack([x[0] * x[1], x[1] ** 2]))
+        >>> J(dp.asarray([2.0, 3.0])).tolist()
+        [[3.0, 2.0], [0.0, 6.0]]
+    """
+    numbers = _numbers(argnums)
+
+    @functools.wraps(f)
+    def derivative(*arguments: Any, **options: Any) -> Any:
+        def of_chosen(*chosen: Any) -> Any:
+            given = list(arguments)
+            for number, x in zip(numbers, chosen, strict=True):
+                given[number] = x
+            return f(*given, **options)
+
+        chosen = [arguments[number] for number in numbers]
+        points, structure = flatten(chosen)
+        points = [differentiable("jacobian", x, "an argument") for x in points]
+        made = _jacobian(of_chosen, points, structure)
+        if isinstance(argnums, int):
+            outs, of_result = made
+            return unflatten(of_result, [unflatten(structure, row)[0] for row in outs])
+        outs, of_result = made
+        return unflatten(of_result, [tuple(unflatten(structure, row)) for row in outs])
+
+    return derivative
+
+
+def _jacobian(f: Function, points: list[Any], structure: Structure) -> tuple[list[Any], Structure]:
+    """Return the derivatives of each result by each argument."""
+    value, pull = vjp(f, *unflatten(structure, points))
+    outs, of_result = flatten(value)
+    if sum(x.size for x in points) < sum(y.size for y in outs):
+        return _by_columns(f, points, structure, len(outs)), of_result
+    rows = []
+    for number, y in enumerate(outs):
+        parts: list[list[Any]] = [[] for _ in points]
+        for at in range(y.size):
+            gs = [_unit(at, y) if i == number else _zeros(other) for i, other in enumerate(outs)]
+            for part, g in zip(parts, flatten(pull(unflatten(of_result, gs)))[0], strict=True):
+                part.append(g)
+        rows.append([_stacked(part, y, x) for part, x in zip(parts, points, strict=True)])
+    return rows, of_result
+
+
+def _stacked(parts: list[Any], y: Any, x: Any) -> Any:
+    if not parts:
+        return dp.zeros_like(constants(x), shape=(*y.shape, *x.shape))
+    return dp.reshape(dp.stack(parts), (*y.shape, *x.shape))
+
+
+def _by_columns(f: Function, points: list[Any], structure: Structure, count: int) -> list[Any]:
+    columns: list[list[list[Any]]] = [[[] for _ in points] for _ in range(count)]
+    outs: list[Any] = []
+    for number, x in enumerate(points):
+        for at in range(x.size):
+            ts = [_unit(at, x) if i == number else _zeros(other) for i, other in enumerate(points)]
+            value, moved = jvp(f, unflatten(structure, points), unflatten(structure, ts))
+            outs = flatten(value)[0]
+            for column, t in zip(columns, flatten(moved)[0], strict=True):
+                column[number].append(t)
+    return [
+        [
+            dp.reshape(dp.stack(part, axis=-1), (*y.shape, *x.shape))
+            if part
+            else dp.zeros_like(constants(y), shape=(*y.shape, *x.shape))
+            for part, x in zip(column, points, strict=True)
+        ]
+        for column, y in zip(columns, outs, strict=True)
+    ]
+
+
+def _unit(at: int, like: Any) -> Any:
+    """Return zeros like an array, with a one at a position of the flattened array."""
+    spec = Spec(like)
+    made = spec.reshaped((like.size,)).zeros()
+    made[at] = 1
+    return dp.reshape(made, like.shape)
+
+
+def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """Return a function that returns the Hessian of ``f``, forward over reverse.
+
+    Args:
+        f: a function as for :func:`grad`.
+        argnums: the positions of the arguments to differentiate by.
+
+    Example:
+        >>> H = dp.hessian(lambda x: x[0] ** 2 * x[1])
+        >>> H(dp.asarray([1.0, 2.0])).tolist()
+        [[4.0, 2.0], [2.0, 0.0]]
+    """
+    numbers = _numbers(argnums)
+    gradient = grad(f, argnums)
+
+    @functools.wraps(f)
+    def derivative(*arguments: Any, **options: Any) -> Any:
+        def of_chosen(*chosen: Any) -> Any:
+            given = list(arguments)
+            for number, x in zip(numbers, chosen, strict=True):
+                given[number] = x
+            return gradient(*given, **options)
+
+        points, structure = flatten([arguments[number] for number in numbers])
+        points = [differentiable("hessian", x, "an argument") for x in points]
+        rows = _by_columns(of_chosen, points, structure, len(points))
+        if isinstance(argnums, int):
+            made = [unflatten(structure, row)[0] for row in rows]
+            return unflatten(structure, made)[0]
+        made = [tuple(unflatten(structure, row)) for row in rows]
+        return tuple(unflatten(structure, made))
+
+    return derivative
+
+
+def hvp(f: Function, primals: Sequence[Any] | Any, tangents: Sequence[Any] | Any) -> Any:
+    """Return the product of the Hessian of ``f`` and a vector, without the Hessian.
+
+    Args:
+        f: a function as for :func:`grad`, of one argument.
+        primals: the argument.
+        tangents: the vector, in the structure and shapes of the argument.
+
+    Example:
+        >>> dp.hvp(lambda x: dp.sum(x**3), dp.asarray([1.0, 2.0]), dp.ones(2)).tolist()
+        [6.0, 12.0]
+    """
+    return jvp(grad(f), (primals,), (tangents,))[1]
+
+
+def stop_gradient(x: Any) -> Any:
+    """Return an array, or a tree of arrays, as constants, whose values may leave the device.
+
+    Example:
+        >>> dp.grad(lambda x: x * dp.stop_gradient(x))(3.0).item()
+        3.0
+    """
+    return mapped(lambda leaf: constants(leaf).copy() if type(leaf) is Traced else leaf, x)
+
+
+def custom_gradient(f: Function) -> Function:
+    """Give a function its own derivative; a decorator.
+
+    The function returns its value and a rule: a function that takes the cotangent of the value and
+    returns the cotangent of each argument, a tuple if there are several; ``None`` stands for zero.
+    Forward mode transposes the rule.
+
+    Raises:
+        GradientError: the rule returns another number of cotangents or another shape; the function
+            uses a differentiated array that is not an argument.
+
+    Example:
+        >>> @dp.custom_gradient
+        ... def clipped(x):
+        ...     return x, lambda g: dp.clip(g, -1.0, 1.0)
+        >>> dp.grad(lambda x: dp.sum(5 * clipped(x)))(dp.ones(2)).tolist()
+        [1.0, 1.0]
+    """
+
+    @functools.wraps(f)
+    def with_rule(*arguments: Any) -> Any:
+        flat, structure = flatten(arguments)
+        level = _innermost(flat)
+        if level is None:
+            return f(*arguments)[0]
+        places = [i for i, x in enumerate(flat) if type(x) is Traced and x._level is level]
+        values = [_snapshot(x, level) for x in flat]
+        result, rule = f(*unflatten(structure, values))
+        outs, of_result = flatten(result)
+        _check_captured(f, outs, level)
+
+        def transposed(gs: list[Any]) -> list[Any]:
+            given = rule(unflatten(of_result, gs))
+            given = given if isinstance(given, tuple) else (given,)
+            if len(given) != len(arguments):
+                raise GradientError(
+                    f"{_name(f)}: its rule returned {len(given)} cotangents for "
+                    f"{len(arguments)} arguments"
+                )
+            return _cotangents_of(f, given, arguments, values, places)
+
+        if level.is_forward:
+            tangents = [flat[place]._origin for place in places]
+            moved = _transposed_again(transposed, outs, [values[i] for i in places], tangents)
+            return unflatten(
+                of_result, [with_tangent(y, level, t) for y, t in zip(outs, moved, strict=True)]
+            )
+        node = _Own([flat[place]._origin for place in places], outs, transposed)
+        return unflatten(of_result, [Traced(y, level, (node, i)) for i, y in enumerate(outs)])
+
+    return with_rule
+
+
+class _Own(Node):
+    """A recorded call with a rule of its own."""
+
+    __slots__ = ("_rule",)
+
+    def __init__(self, parents: Sequence[Origin], outs: Sequence[Any], rule: Function) -> None:
+        super().__init__(parents, [Spec(y) for y in outs])
+        self._rule = rule
+
+    def pull(self, cotangents: list[Any]) -> Sequence[Any]:
+        """Return the cotangents of the operands."""
+        return self._rule(cotangents)
+
+
+def _name(f: Function) -> str:
+    return getattr(f, "__name__", "the function")
+
+
+def _innermost(flat: Sequence[Any]) -> Level | None:
+    """Return the innermost level among arrays."""
+    level = None
+    for x in leaves_of(flat):
+        check(x)
+        if level is None or x._level.depth > level.depth:
+            level = x._level
+    return level
+
+
+def _snapshot(x: Any, level: Level) -> Any:
+    if type(x) is not Traced:
+        return _copied(x)
+    return x._value if x._level is level else alias(x)
+
+
+def _check_captured(f: Function, outs: Sequence[Any], level: Level) -> None:
+    for y in outs:
+        if not is_array(y):
+            raise GradientError(f"{_name(f)}: returned a {type(y).__name__}; it must be an array")
+        if type(y) is Traced and y._level is level:
+            raise GradientError(
+                f"{_name(f)}: uses a differentiated array that is not an argument; pass it as one"
+            )
+
+
+def _cotangents_of(
+    f: Function, given: Any, arguments: Any, values: Sequence[Any], places: Sequence[int]
+) -> list[Any]:
+    leaves: list[Any] = []
+    for g, argument in zip(given, arguments, strict=True):
+        count = len(flatten(argument)[0])
+        leaves += [None] * count if g is None else [g] if count == 1 else flatten(g)[0]
+    made = []
+    for place in places:
+        g = leaves[place]
+        if g is not None and g.shape != values[place].shape:
+            raise GradientError(
+                f"{_name(f)}: its rule returned shape {g.shape} for an argument of shape "
+                f"{values[place].shape}"
+            )
+        made.append(matched(g, Spec(values[place])))
+    return made
+
+
+def _transposed_again(
+    rule: Function, outs: Sequence[Any], inputs: Sequence[Any], tangents: Sequence[Any]
+) -> list[Any]:
+    """Return the tangents of results by transposing a rule, which is linear in cotangents."""
+    with Level() as level:
+        nodes = [Node([], [Spec(y)]) for y in outs]
+        gs = [
+            Traced(Spec(y).zeros(), level, (node, 0)) for y, node in zip(outs, nodes, strict=True)
+        ]
+        roots = []
+        for g, t in zip(rule(gs), tangents, strict=True):
+            if type(g) is Traced and g._level is level:
+                roots.append((g._origin, t))
+        return backward(roots, [(node, 0) for node in nodes])
+
+
+def checkpoint(f: Function) -> Function:
+    """Return a function that keeps its arguments alone for the backward pass; a decorator.
+
+    The backward pass calls the function again, instead of keeping what it computed: less memory for
+    more time.
+
+    Raises:
+        GradientError: the function uses a differentiated array that is not an argument.
+
+    Example:
+        >>> layer = dp.checkpoint(lambda x: dp.tanh(dp.cumsum(x)))
+        >>> dp.grad(lambda x: dp.sum(layer(layer(x))))(dp.zeros(3)).tolist()
+        [6.0, 3.0, 1.0]
+    """
+
+    @functools.wraps(f)
+    def recomputed(*arguments: Any, **options: Any) -> Any:
+        flat, structure = flatten(arguments)
+        level = _innermost(flat)
+        if level is None or level.is_forward:
+            return f(*arguments, **options)
+        places = [i for i, x in enumerate(flat) if type(x) is Traced and x._level is level]
+        values = [_snapshot(x, level) for x in flat]
+        outs, of_result = flatten(f(*unflatten(structure, values), **options))
+        _check_captured(f, outs, level)
+        # Pending, the results would keep what is to be dropped.
+        dp.eval(*[y for y in map(value_of, outs) if isinstance(y, ndarray)])
+
+        def again(*chosen: Any) -> Any:
+            given = list(values)
+            for place, x in zip(places, chosen, strict=True):
+                given[place] = x
+            return flatten(f(*unflatten(structure, given), **options))[0]
+
+        def pulled(gs: list[Any]) -> Sequence[Any]:
+            dp.eval(*gs)
+            gs = [s.zeros() if g is None else g for g, s in zip(gs, specs, strict=True)]
+            cotangents = vjp(again, *[values[place] for place in places])[1](gs)
+            dp.eval(*cotangents)
+            return cotangents
+
+        specs = [Spec(y) for y in outs]
+        node = _Own([flat[place]._origin for place in places], outs, pulled)
+        return unflatten(of_result, [Traced(y, level, (node, i)) for i, y in enumerate(outs)])
+
+    return recomputed
