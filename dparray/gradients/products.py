@@ -154,7 +154,8 @@ def _kron(a: Any, b: Any, /) -> Any:
     return dp.reshape(both, tuple([m * n for m, n in zip(a.shape, b.shape, strict=True)]))
 
 
-def _cross(a: Any, b: Any, /, *args: Any, axis: Any = None, **options: Any) -> Any:
+def _cross(a: Any, b: Any, /, *args: Any, **options: Any) -> Any:
+    axis = options.pop("axis", None)
     if args or options:
         raise GradientError("cross: has a derivative with axis= only; move the axes first")
     axis = -1 if axis is None else axis
