@@ -1,9 +1,9 @@
 """The satellites, and the hooks by which they reach the core.
 
 A satellite is a part at the edge of the package: the Tile language, PlaidML's interface, ONNX,
-placement policies, sharding, Dask, gradients, and the module ``numba_dpex``. Satellites import the core. No
-module of the core imports a satellite, and only this file contains the names of their modules;
-``tests/package/test_layers.py`` checks both. The hooks:
+placement policies, sharding, Dask, gradients, and the module ``numba_dpex``. Satellites import the
+core. No module of the core imports a satellite, and only this file contains the names of their
+modules; ``tests/package/test_layers.py`` checks both. The hooks:
 
 - *Names*: :data:`NAMES` are public names of the package that satellites have. They are imported at
   their first use.
