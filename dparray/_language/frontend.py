@@ -126,6 +126,7 @@ class FrontEnd(Checks):
         self.is_checked = is_checked
         self.body: list[Op] = []
         self.births: dict[Op, int] = {}
+        self.python_integers: set[Op] = set()
         self.has_ended = False
         self.place: Place | None = None
         self.frame = Frame(None, {}, {}, ())

@@ -120,11 +120,13 @@ class Numbers:
     Attributes:
         body: where ops are added now.
         births: the number of each op in the order of creation.
+        python_integers: the integers that ``int``, ``round`` and ``math.floor`` return.
         place: the statement that is being translated.
     """
 
     body: list[Op]
     births: dict[Op, int]
+    python_integers: set[Op]
     place: Place | None
 
     # -- ops --------------------------------------------------------------------------------------
@@ -477,8 +479,28 @@ class Numbers:
         if kind.is_float:
             arguments = [self.to(a, kind), self.to(b, promotion.widened(exponent))]
             return self.call(Constant(prelude.float_power), arguments, {}, node)
+        self.check_exponent(b)
         wide = promotion.widened(exponent)
         return Number(self.op("pow", kind, self.to(a, kind).op, self.to(b, wide).op))
+
+    def check_exponent(self, exponent: Any) -> None:
+        """Refuse an exponent whose sign decides whether Python's power is an integer or a float."""
+        if not isinstance(exponent, Number) or self.is_natural(exponent):
+            return
+        if exponent.op.name in ("neg", "sub") or exponent.op in self.python_integers:
+            raise Refusal(
+                "the exponent of this power of integers may be negative, and the power then a "
+                "float: write float(x) ** k for a float, or x ** max(k, 0) for an integer"
+            )
+
+    def python_integer(self, value: Any) -> Number:
+        """Return a number as a Python integer, which is an int64."""
+        number = self.to(value, I64)
+        if self.is_natural(number):
+            return number
+        op = self.op("convert", I64, number.op)
+        self.python_integers.add(op)
+        return Number(op)
 
     def power_by_constant(self, base: Number, exponent: int) -> Number:
         """Return a product by repeated squares, in the order of the loop over bits."""

@@ -75,6 +75,8 @@ CASES = [
         "x[0] = dp.vec(1, 2, 3)",
         "a vector of 3: take one of its",
     ),
+    ("n = 2\nfor k in range(3): n = n ** (k - 1)", "n ** (k - 1)", r"or x \*\* max\(k, 0\)"),
+    ("x[0] = 2 ** int(x[0])", "2 ** int(x[0])", "the exponent of this power of integers may be"),
     ("x[0] = None", "x[0] = None", "a value used here is None"),
     ("print(x)", "print(x)", r"print takes numbers and strings in a kernel; got float64\[1-D"),
 ]

@@ -7,7 +7,7 @@ import math
 from functools import partial
 from typing import Any
 
-from dparray._ir.types import F32, F64, I32, I64, Type
+from dparray._ir.types import F32, F64, I32, Type
 from dparray._language import promotion
 from dparray._language.builtins.registry import HANDLERS, handles
 from dparray._language.errors import NOT_AN_ELEMENT, Refusal
@@ -88,7 +88,7 @@ def _rounding(name: str, front: Any, node: Any, value: Any) -> Number:
         return mathematical(
             front, name, F32._replace(lanes=kind.lanes) if kind.bits < 32 else kind, value
         )
-    return front.to(value, I64)
+    return front.python_integer(value)
 
 
 for _name in ("ceil", "floor", "trunc"):

@@ -66,7 +66,7 @@ def _int(front: Any, node: Any, value: Any = _ZERO) -> Any:
         return Constant(int(value.value))
     if isinstance(value, Complex):
         raise Refusal("int takes one number, and this is complex: take .real", node)
-    return front.to(value, I64)
+    return front.python_integer(value)
 
 
 @handles(float)
@@ -168,13 +168,13 @@ def _round(front: Any, node: Any, value: Any, digits: Any = NONE) -> Any:
     kind = front.type_of(value)
     if not kind.is_float:
         if digits == NONE:
-            return front.to(value, I64)
+            return front.python_integer(value)
         arguments = [front.to(value, promotion.widened(kind)), front.to(digits, I64)]
         return front.call(Constant(prelude.rounded_integer), arguments, {}, node)
     kind = promotion.floated(kind)
     number = front.to(value, kind)
     if digits == NONE:
-        return front.to(mathematical(front, "rint", kind, number), I64)
+        return front.python_integer(mathematical(front, "rint", kind, number))
     if isinstance(digits, Constant) and digits.value == 0:
         return mathematical(front, "rint", kind, number)
     rint = Native(lambda front, node, each: mathematical(front, "rint", kind, each))
