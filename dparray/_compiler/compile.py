@@ -20,7 +20,7 @@ from typing import Any
 from dparray import _hooks, _log, config
 from dparray._compiler import cache, interrupts, store
 from dparray._compiler.generated import translation
-from dparray._compiler.kernel import NO_ADVICE, Advice, Kernel
+from dparray._compiler.kernel import NO_ADVICE, Kernel
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._compiler.numba.backend import backend, lock
 from dparray._compiler.numba.diagnosis import (
@@ -34,6 +34,7 @@ from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
+from dparray._language.advice import Advice
 from dparray._language.references import referred_values
 from dparray._type_keys import parse, value_of
 from dparray.exceptions import (

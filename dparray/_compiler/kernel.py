@@ -6,32 +6,16 @@ import json
 import time
 import zlib
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from dparray import _hooks
 from dparray._compiler import cache
 from dparray._compiler.targets import back_end
 from dparray._driver import driver_of, place_of, traits_of, waiting
 from dparray._driver.interface import ModuleRejected, Queue, Target, Traits
+from dparray._language.advice import Advice
 from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
-
-
-class Advice(NamedTuple):
-    """The warnings shown when a kernel is obtained. Lines count from the ``def``.
-
-    Attributes:
-        cuts: the lines in which floats are truncated to integers, with the warnings.
-        line: the line that reads dimensions of the range.
-        unread: the dimensions of the range that are not read.
-        double: where the kernel first computes in float64, and the operands.
-    """
-
-    cuts: tuple[tuple[int, str], ...] = ()
-    line: int = 0
-    unread: tuple[int, ...] = ()
-    double: str = ""
-
 
 NO_ADVICE = Advice()
 

@@ -18,7 +18,7 @@ from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import dispatch_override, layout_of
 from dparray._compiler import compile
-from dparray._compiler.kernel import Advice, Kernel
+from dparray._compiler.kernel import Kernel
 from dparray._compiler.numba.backend import lock
 from dparray._compiler.numba.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._driver import driver_of, order_of, traits_of
@@ -34,6 +34,7 @@ from dparray._kernel.arguments import (
 )
 from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
+from dparray._language.advice import Advice
 from dparray._language.device_function import DeviceFunction, may_loop
 from dparray._language.references import UNASSIGNED, Reference
 from dparray._language.source import source_of

@@ -12,9 +12,9 @@ from typing import Any
 from numba.core import ir, types
 from numba.core.utils import OPERATORS_TO_BUILTINS
 
-from dparray._compiler.kernel import Advice
 from dparray._compiler.numba.passes import analysis
 from dparray._compiler.numba.types import GroupType, ItemType, NdItemType
+from dparray._language.advice import Advice
 from dparray.kernel_api import vec_store
 
 

@@ -14,9 +14,9 @@ from types import FunctionType
 from typing import Any
 
 from dparray import _type_keys
-from dparray._compiler.kernel import Advice
 from dparray._compiler.key import UnkeyedError, describe
 from dparray._compiler.numba.constants import prepared_for_numba
+from dparray._language.advice import Advice
 from dparray._language.device_function import DeviceFunction
 from dparray._language.inference import Inferred
 from dparray._type_keys import TypeKey, value_of

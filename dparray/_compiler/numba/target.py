@@ -43,12 +43,12 @@ from numba.core.typing.templates import Registry as TypingRegistry
 
 from dparray._compiler import abi
 from dparray._compiler.abi import TRIPLE
-from dparray._compiler.kernel import Advice
 from dparray._compiler.numba import instructions, linkage, pipeline
 from dparray._compiler.numba import patches as patches
 from dparray._compiler.numba.constants import prepared_for_numba
 from dparray._compiler.numba.pipeline import KernelPipeline, Pipeline
 from dparray._compiler.numba.types import DeviceArray, GroupType, ItemType, NdItemType, data_models
+from dparray._language.advice import Advice
 from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope
 
 TARGET = pipeline.TARGET
