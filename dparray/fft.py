@@ -174,6 +174,8 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
         raise ValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward'; got {norm!r}")
     if not row.takes_complex and x.dtype.kind == "c":
         raise DTypeError(f"{name}: takes real numbers, not {x.dtype}; use dp.fft.fft")
+    if not x.ndim and "axes" in options:
+        raise AxisError(f"{name}: x must have at least one axis; it has none")
     axes = options.get("axes", options.get("axis"))
     for axis in () if axes is None else (axes,) if isinstance(axes, int) else axes:
         _layout.normalize_axis(name, axis, x.ndim)

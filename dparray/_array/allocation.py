@@ -71,7 +71,10 @@ def full_scalar(value: Any, queue: Queue, dtype: Any = None) -> ndarray:
     try:
         values = np.asarray(value, dtype)
     except OverflowError:
-        raise OverflowError(f"{value} does not fit into {np.dtype(dtype)}") from None
+        raise OverflowError(
+            f"{value} does not fit into {np.dtype(dtype)}; write a floating-point number, such as "
+            f"{float(value):g}, or an array with another dtype"
+        ) from None
     return from_host(values, queue, "device")
 
 

@@ -222,7 +222,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             values[len(keys)], key = _scalar_operand(op, name, value, operands)
             keys.append(key)
     if not arrays:
-        queue = out.queue if out is not None else default_device().queue
+        queue = default_device().queue if out is None else checked_out(op.name, out).queue
         # Among themselves, NumPy scalars keep their dtypes.
         for index in typed_scalars(operands, traits_of(queue)) or [0]:
             value = operands[index]

@@ -218,6 +218,8 @@ def histogramdd(
         x = check_array("histogramdd", "x", x)
         x = reshape(x, (-1, 1)) if x.ndim < 2 else x
         named = [("x", x[:, at]) for at in np.arange(x.shape[1])]
+    if not named:
+        raise ShapeError("histogramdd: x must have at least one column, a dimension of the points")
     is_listed = isinstance(bins, list | tuple) and len(bins) == len(named)
     chosen = list(bins) if is_listed else [bins] * len(named)
     return _counts("histogramdd", named, chosen, range, density, weights)

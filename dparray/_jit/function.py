@@ -351,6 +351,12 @@ class JitFunction:
     """
 
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
+        if not isinstance(function, FunctionType):
+            raise KernelArgumentError(
+                "JitFunction: function must be a Python function, got a "
+                f"{type(function).__name__}; "
+                "write @dp.jit above its definition"
+            )
         self.py_func = function
         self.options = options
         self._made_by = type(self), function, options

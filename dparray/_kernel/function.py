@@ -124,6 +124,11 @@ class KernelFunction:
         *,
         has_item: bool = True,
     ) -> None:
+        if not callable(function):
+            raise KernelArgumentError(
+                f"KernelFunction: function must be a Python function, got a "
+                f"{type(function).__name__}; write @dp.kernel above its definition"
+            )
         self.py_func = function
         self.options = options
         self.__name__ = function.__name__

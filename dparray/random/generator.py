@@ -79,7 +79,11 @@ class Generator(Sampling):
         self, low: Any = 0.0, high: Any = 1.0, size: Size = None, *, dtype: Any = None
     ) -> ndarray:
         """Draw numbers from ``low`` to ``high``, which may be arrays on the generator's queue."""
-        (low, high), shape = self._arguments("uniform", size, low=(low,), high=(high,))
+        bounds, shape = self._arguments("uniform", size, low=(low,), high=(high,))
+        low, high = (
+            x.astype(self._float(None)) if isinstance(x, ndarray) and x.dtype.kind in "biu" else x
+            for x in bounds
+        )
         width = high - low
         check_bounds("uniform", **{"high - low": (width, *self._WIDTHS)})
         return self.random(shape, dtype) * width + low
