@@ -199,6 +199,9 @@ class Casts(ast.NodeTransformer):
                 name = ast.Name(_typed_name(ast.unparse(node.func), kinds), ast.Load())
                 node.func = ast.copy_location(name, node.func)
             return node
+        compared = _COMPARED.get(self.types.called(node))
+        if compared is not None and len(node.args) == 2 and not node.keywords:
+            return self.visit(_at(node, ast.Compare(node.args[0], [compared()], node.args[1:])))
         product, axes = self._summed(node)
         if axes and isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
             product = self.visit(product)
@@ -408,6 +411,8 @@ def _has_positional_out(node: ast.Call, ufunc: np.ufunc) -> bool:
 
 
 _WRAPPING = ast.Add | ast.Sub | ast.Mult
+#: The operators of NumPy's functions that compare.
+_COMPARED = {ufunc.__name__: kind for kind, ufunc in COMPARISONS.items()}
 _WIDE = np.dtype(np.uint64)
 _FLOAT = np.dtype(np.float64)
 
@@ -494,7 +499,8 @@ def parameters_in_bounds(source: Source, types: Inference) -> list[tuple[str, as
     found: list[tuple[str, ast.expr, Any]] = []
     for statement in _unconditional(source.definition.body):
         for node, dtype in _meetings(statement, types):
-            if isinstance(node, ast.Name) and node.id not in assigned and dtype.itemsize < 8:
+            is_narrow = dtype.itemsize < 8 or dtype.kind == "u"
+            if isinstance(node, ast.Name) and node.id not in assigned and is_narrow:
                 kind = types.parameters.get(node.id)
                 if isinstance(kind, Value) and kind.is_weak and kind.dtype.kind == "i":
                     found.append((node.id, node, dtype))
@@ -522,9 +528,7 @@ def _meetings(tree: ast.AST, types: Inference) -> Iterator[tuple[ast.expr, np.dt
     pairs: list[tuple[ast.expr, ast.expr]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Div):
-            pairs.append((node.left, node.right))
-            if not isinstance(node.op, ast.Pow | ast.LShift | ast.RShift):
-                pairs.append((node.right, node.left))
+            pairs += [(node.left, node.right), (node.right, node.left)]
         elif isinstance(node, ast.AugAssign) and not isinstance(node.op, ast.Div):
             pairs.append((node.value, node.target))
         elif isinstance(node, ast.Assign):
@@ -533,10 +537,32 @@ def _meetings(tree: ast.AST, types: Inference) -> Iterator[tuple[ast.expr, np.dt
                 for target in node.targets
                 if isinstance(target, ast.Subscript)
             ]
+        elif isinstance(node, ast.Call):
+            pairs += _operands_of_call(node, types)
     for own, other in pairs:
         kind = types.of(other)
         if isinstance(kind, Value) and not kind.is_weak and kind.dtype.kind in "iu":
             yield own, kind.dtype
+
+
+def _operands_of_call(node: ast.Call, types: Inference) -> list[tuple[ast.expr, ast.expr]]:
+    """Return the operands of a function that take a dtype, each with what has that dtype."""
+    name, result, values = types.called(node), types.of(node), node.args
+    function = vars(np).get(name)
+    if name == "fill" and len(values) == 1 and isinstance(node.func, ast.Attribute):
+        return [(values[0], node.func.value)]
+    if name in ("full", "full_like") and len(values) > 1:
+        return [(values[1], node)]
+    if not isinstance(result, Value) or any(each.arg == "dtype" for each in node.keywords):
+        return []
+    if isinstance(function, type) and issubclass(function, np.integer) and len(values) == 1:
+        return [(values[0], node)]
+    first = 1 if name == "where" and len(values) == 3 else 0
+    is_binary = isinstance(function, np.ufunc) and function.nin == 2 and len(values) > 1
+    if (first or is_binary) and result.dtype.kind in "iu":
+        one, other = values[first : first + 2]
+        return [(one, other), (other, one)]
+    return []
 
 
 def _stays_in_range(node: ast.BinOp, values: tuple[Value, Value], dtype: np.dtype[Any]) -> bool:

@@ -30,7 +30,7 @@ from dparray._jit.inference import (
     type_of,
 )
 from dparray._jit.native import Native, numba_type
-from dparray._jit.powers import refused_power
+from dparray._jit.only_python import refused_power
 from dparray._jit.regions import (
     NativeCode,
     ParallelRegion,

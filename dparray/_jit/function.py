@@ -113,6 +113,9 @@ class Plan:
             source.depends_on([] if callee is None else callee.references)
         result = self.types.result
         self.returns_number = isinstance(result, Value) and result.is_weak
+        results = result.items if isinstance(result, Items) else (result,)
+        #: Numba makes numbers of what are arrays without dimensions in the uncompiled function.
+        self.may_return_array = UNKNOWN in results and self.types.has_unknown_call()
         self.orders = orders_of(function._parameters, arguments)
         self.queue = queue
         self.native: Native | None = None
@@ -174,9 +177,9 @@ class Plan:
         else:
             self.may_be_native = True
             self.reason = "array code: native for small arrays, else dparray's operations"
-        if self.code.refused_power is not None:
+        if self.code.refused is not None:
             self.is_native = self.may_be_native = self.may_vectorize = False
-            self.reason = "an exponent may be negative, which decides about types"
+            self.reason = "it has a text or a power that only Python computes"
 
     @cached_property
     def rows(self) -> tuple[Source, ast.FunctionDef, Inference] | None:
@@ -251,9 +254,15 @@ class Plan:
                     if self.is_native and self.walks:
                         raise
                     self.refusal = error
+                else:
+                    if self.may_return_array and native.returns_number:
+                        reason = "a result is an array without dimensions, and a number for Numba"
+                        self.refusal = KernelCompileError(reason)
+                    else:
+                        self.native = native
+                if self.refusal is not None:
                     self.is_native = False
                 else:
-                    self.native = native
                     if self.is_native and not (self.may_vectorize or self.bounds):
                         self.always_native = native
             return self.native

@@ -597,7 +597,9 @@ class Inference:
 
     def _fold(self, name: str, first: Value, arguments: Sequence[Any], named: Any) -> Any:
         axis = named.get("axis", arguments[1] if len(arguments) > 1 else None)
-        if set(named) - {"axis"}:
+        wanted = self._dtype(named.get("dtype"), ())
+        has_dtype = name in ("sum", "prod") and wanted is not UNKNOWN
+        if set(named) - {"axis", *["dtype"] * has_dtype} or len(arguments) > 2:
             return UNKNOWN
         ndim = 0
         if axis is not None and constant(axis) is not None:
@@ -605,7 +607,18 @@ class Inference:
                 return UNKNOWN
             ndim = first.ndim - 1
         dtype = getattr(np, name)(np.ones(1, first.dtype)).dtype
-        return Value(dtype, ndim)
+        return Value(wanted if has_dtype and wanted else dtype, ndim)
+
+    def has_unknown_call(self) -> bool:
+        """Return whether it calls a function of arrays whose result is not known."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = self.of(node.func.value)
+                name = getattr(owner.value, "__name__", "") if isinstance(owner, Known) else ""
+                is_module = name.partition(".")[0] in ("numpy", "dparray", "dpnp")
+                if (is_module or is_array(owner)) and self.of(node) is UNKNOWN:
+                    return True
+        return False
 
     def _dtype(self, node: ast.expr | None, rest: Sequence[ast.expr]) -> Any:
         """Return the dtype that an argument requests, or ``None`` if there is no argument."""

@@ -47,6 +47,7 @@ from dparray._jit.inference import (
     types_of_parameters,
 )
 from dparray._jit.native_functions import NO_BROADCAST, functions
+from dparray._jit.only_python import refused_in_native_code
 from dparray._jit.parts import (
     LINE_SPACING,
     MAX_PARTS,
@@ -54,7 +55,6 @@ from dparray._jit.parts import (
     raise_interrupt,
     use_threads,
 )
-from dparray._jit.powers import refused_power
 from dparray._jit.source import (
     PlainMembers,
     Source,
@@ -169,6 +169,14 @@ class Native:
                     self.dispatcher.compile((*types, *lines))
             except Exception as error:
                 raise self._refused(next(iter(shared_loops.refusals), error)) from error
+
+    @property
+    def returns_number(self) -> bool:
+        """Whether the last signature that was compiled returns a number, or a tuple with one."""
+        types = importlib.import_module("numba").types
+        result = self.dispatcher.nopython_signatures[-1].return_type
+        parts = list(result) if isinstance(result, types.BaseTuple) else [result]
+        return any(isinstance(each, types.Number | types.Boolean) for each in parts)
 
     def _refused(self, error: Exception) -> KernelCompileError:
         text = str(error)
@@ -706,7 +714,7 @@ def _callee(
         inner.depends_on([Reference(partial(getattr, function), name, getattr(function, name))])
     given = types_of_parameters(inner, kinds)
     inferred = Inference(inner.definition, given, inner.names)
-    if refused := refused_power(inner, inner.definition, inferred):
+    if refused := refused_in_native_code(inner, inner.definition, inferred):
         raise refused
     casts = Casts(inferred)
     tree = casts.visit(copied(inner.definition))

@@ -39,7 +39,7 @@ from dparray._jit.inference import (
 )
 from dparray._jit.loop_forms import contiguous_last, reason_for_kernel, remarks
 from dparray._jit.native import Native, numba_type, with_lines
-from dparray._jit.powers import refused_power
+from dparray._jit.only_python import refused_in_native_code, refused_power
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
     PlainMembers,
@@ -663,14 +663,14 @@ class NativeCode:
         has_lines: whether it stores the line of each statement that may raise.
         doubts: the operations with dtypes that only Numba decides.
         loops: the loops.
-        refused_power: the error for a power that only Python can compute.
+        refused: the error for what only Python can compute.
     """
 
     def __init__(
         self, source: Source, tree: ast.FunctionDef, types: Inference, options: dict[str, Any]
     ) -> None:
         self.source, self.options = source, options
-        self.refused_power = refused_power(source, tree, types)
+        self.refused = refused_in_native_code(source, tree, types)
         divider = _Divider(source, types, options, tree)
         if not config.debug:  # which runs the Python function again for the line of an index
             divider.visit(tree)
@@ -685,10 +685,10 @@ class NativeCode:
         """Return the function for Numba to compile.
 
         Raises:
-            KernelCompileError: it has a power that only Python can compute.
+            KernelCompileError: it has something that only Python can compute.
         """
-        if self.refused_power is not None:
-            raise self.refused_power
+        if self.refused is not None:
+            raise self.refused
         return Native(self.source, self.tree, self.options, None, self.has_lines, self.parts)
 
 

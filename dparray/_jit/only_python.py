@@ -1,4 +1,6 @@
-"""Powers of Python integers, whose exponents decide whether they are integers or floats.
+"""What compiled code cannot compute as Python does: texts of numbers, and some powers.
+
+Numba's text of a float is ``<object type:float64>``.
 
 ``2 ** k`` is an integer, or a float if ``k`` is negative. Compiled code has one type for it: an
 integer where the code shows that no exponent is negative, otherwise a float. Where a float could
@@ -16,6 +18,41 @@ from dparray._jit.inference import Inference, Value, constant, is_number
 from dparray._jit.signs import is_natural
 from dparray._jit.source import Source
 from dparray.exceptions import KernelCompileError
+
+
+def refused_in_native_code(
+    source: Source, tree: ast.AST, types: Inference
+) -> KernelCompileError | None:
+    """Return the error for the first text or power that only Python computes."""
+    return _refused_text(source, tree, types) or refused_power(source, tree, types)
+
+
+def _refused_text(source: Source, tree: ast.AST, types: Inference) -> KernelCompileError | None:
+    for node in ast.walk(tree):
+        values: list[ast.expr] = []
+        name = types.called(node) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.FormattedValue):
+            name, values = "format" if node.format_spec else "str", [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            values = node.args if name in ("str", "repr", "print") else []
+        for value in values:
+            kind = types.of(value)
+            if isinstance(kind, Value) and not _has_text(kind, name):
+                return source.error(
+                    node if isinstance(node, ast.Call) else value,
+                    f"native code cannot make a text of {ast.unparse(value)}, which is not a "
+                    "Python integer",
+                    "make the text outside of the loop, or outside of the compiled function",
+                )
+    return None
+
+
+def _has_text(kind: Value, function: str) -> bool:
+    """Return whether the text by a function, or ``format``, is Python's in native code."""
+    if function == "print":
+        return kind.dtype.char not in "efF"
+    is_integer = not kind.ndim and kind.dtype.kind in "biu"
+    return is_integer and (function == "str" or (function == "repr" and kind.is_weak))
 
 
 def refused_power(source: Source, tree: ast.AST, types: Inference) -> KernelCompileError | None:
