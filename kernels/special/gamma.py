@@ -171,6 +171,11 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
     def rgamma(x: Any) -> Any:
         if x <= zero and nearest(x) == x and x > -inf:
             return zero
+        if x > overflows:  # Gamma has no number there, but its reciprocal is a subnormal one.
+            if x > vanishes:
+                return zero
+            power, factor = of_large(x)
+            return math.exp(x) / power / power / factor
         return one / gamma(x)
 
     @device

@@ -418,3 +418,29 @@ def test_common_functions_fuse_as_exp_does(name: str) -> None:
     edges = function(dp.asarray([math.nan, math.inf, -math.inf])).asnumpy()
     assert np.isnan(edges[0])
     assert not np.isnan(edges[1:]).any()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "arguments"), [("float32", [34, 36, 38.5]), ("float64", [170, 173, 176])]
+)
+def test_the_reciprocal_of_gamma_ends_in_subnormal_numbers(
+    dtype: str, arguments: list[float]
+) -> None:
+    from decimal import Decimal, getcontext
+
+    getcontext().prec = 40
+
+    def exact(x: float) -> float:
+        """Return 1 / gamma(x) of half integers, by recurrence from 1 or from 1/2."""
+        product, step = Decimal(1), Decimal(x)
+        while step > 1:
+            step -= 1
+            product *= step
+        root = Decimal("3.1415926535897932384626433832795028842").sqrt()
+        return float(1 / (product * (root if step % 1 else 1)))
+
+    found = dp.special.rgamma(dp.asarray(arguments, dtype=dtype)).asnumpy()
+    smallest = np.finfo(dtype).smallest_subnormal
+    for x, value in zip(arguments, found, strict=True):
+        assert abs(float(value) - exact(x)) <= max(2 * float(smallest), 8 * np.spacing(value))
+        assert value > 0
