@@ -10,7 +10,7 @@ python := .venv/bin/python
 ARGS ?=
 part = $(PART:%=--part %)
 
-.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu host-tests cuda-tests users-tests check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu host-tests cuda-tests users-tests check jupyter notebooks docs bench lock wheel-tools dist aarch64 clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -106,12 +106,19 @@ lock: ## bring requirements.lock in line with pyproject.toml
 	  --output-file requirements.lock $(ARGS)
 
 # In an environment of its own, since .venv holds only what is locked for work.
-dist: kernels ## build sdist and wheel, check their metadata, and try the wheel on every Python here
-	@rm -rf dist build/dist && mkdir -p build
-	@$(python) -m venv build/dist && build/dist/bin/pip --quiet install build twine
-	@build/dist/bin/python -m build --outdir dist .
-	@build/dist/bin/python -m twine check --strict dist/*
-	@bash .ci/try-wheel dist/*.whl $(ARGS)
+wheel-tools: venv
+	@[[ -f build/dist/complete ]] || { rm -rf build/dist && mkdir -p build && $(python) -m venv build/dist && \
+	  build/dist/bin/pip --quiet --disable-pip-version-check install build "hatchling>=1.27" "numpy>=2.0" \
+	    ziglang abi3audit twine check-wheel-contents && touch build/dist/complete; }
+
+# The wheels that can run here are tried on every Python of this machine.
+dist: kernels wheel-tools ## build sdist and wheels for all systems twice, check and try them
+	@build/dist/bin/python .ci/build_wheels.py
+	@bash .ci/try-wheel dist/*manylinux*_$$(uname -m).whl $(ARGS)
+	@bash .ci/try-wheel dist/*-py3-none-any.whl 3.11
+
+aarch64: venv ## run a sample of the tests on an emulated ARM processor; ARGS="tests/kernel"
+	@bash .ci/aarch64 $(ARGS) || { test $$? = 3 && echo "make aarch64: skipped"; }
 
 clean: ## remove build products and tool caches
 	@rm -rf build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

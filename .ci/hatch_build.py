@@ -6,7 +6,8 @@ The text that package indexes show is README without links that lead nowhere fro
 The fast path of small arrays is compiled where there is a C compiler; a wheel with it is for this
 platform, for all Pythons from 3.10 on. Without one, or with ``DPARRAY_COMPILED=0``, the wheel is
 pure Python, for every platform: small arrays are slower there. An editable install has the file
-next to its sources.
+next to its sources. ``DPARRAY_MODULE`` names a file that is compiled already, and ``DPARRAY_TAG``
+its platform (`.ci/build_wheels.py`).
 """
 
 from __future__ import annotations
@@ -69,6 +70,9 @@ class FastPath(BuildHookInterface):
         """Add the file to what is built."""
         if os.environ.get("DPARRAY_COMPILED") == "0":
             return
+        if built := os.environ.get("DPARRAY_MODULE"):
+            _add(Path(built), os.environ["DPARRAY_TAG"], build_data)
+            return
         sources = Path(self.root, _SOURCES_OF_ARRAYS)
         is_editable = version == "editable"
         folder = sources if is_editable else Path(self.root, "build")
@@ -81,9 +85,14 @@ class FastPath(BuildHookInterface):
             return
         if not is_editable:
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-            build_data["force_include"][str(file)] = f"{_SOURCES_OF_ARRAYS}/{file.name}"
-            build_data["pure_python"] = False
-            build_data["tag"] = f"cp310-abi3-{platform}"
+            _add(file, platform, build_data)
+
+
+def _add(file: Path, platform: str, build_data: dict[str, Any]) -> None:
+    """Let a wheel have the compiled module of a platform."""
+    build_data["force_include"][str(file)] = f"{_SOURCES_OF_ARRAYS}/{file.name}"
+    build_data["pure_python"] = False
+    build_data["tag"] = f"cp310-abi3-{platform}"
 
 
 def _builder(sources: Path) -> Any:

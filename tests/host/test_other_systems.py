@@ -60,16 +60,17 @@ def _is_guarded(used: str, text: str) -> bool:
     "tests",
     [
         ("tests/test_tiny.py", "tests/host/test_host_launches.py"),
-        pytest.param(("tests/kernel", "tests/jit/test_jit.py"), marks=pytest.mark.slow),
-        pytest.param(("tests/functions", "tests/evaluate"), marks=pytest.mark.slow),
+        pytest.param(("--part", "1/8", "tests/kernel", "tests/jit"), marks=pytest.mark.slow),
+        pytest.param(
+            ("--part", "1/8", "tests/functions", "tests/evaluate"), marks=pytest.mark.slow
+        ),
     ],
-    ids=lambda tests: tests[0],
+    ids=lambda tests: tests[-1],
 )
 def test_the_base_package_runs_without_posix(tests: tuple[str, ...]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "tests.host.without_posix", *_OPTIONS, *tests],
         cwd=ROOT,
-        env=os.environ if "tests/test_tiny.py" in tests else os.environ | {"HOST_PART": "1/8"},
         capture_output=True,
         text=True,
         check=False,

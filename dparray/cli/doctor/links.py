@@ -105,7 +105,8 @@ def check_python(
     text = ".".join(map(str, version[:3]))
     if tuple(version[:2]) not in PYTHONS:
         raise Broken(f"Python {text}", "use Python 3.10 to 3.14: uv venv --python 3.13")
-    untried = "" if machine == "x86_64" else f"; dparray was never tried on {machine}"
+    is_tried = sys.platform == "linux" and machine in ("x86_64", "aarch64")
+    untried = "" if is_tried else f"; dparray has not yet been run on {sys.platform} {machine}"
     return f"{text} ({sys.executable}){untried}"
 
 
