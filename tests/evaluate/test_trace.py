@@ -2,70 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
-from typing import Any
-
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._array import fastpath
-from dparray._driver.sycl import in_order
-
-ROOT = Path(dp.__file__).parent
-
-#: The maximum number of Python calls: with the compiled module, and without it.
-IS_COMPILED = fastpath.module is not None
-
-
-def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """Return a function's result, and the file of each dparray call in it."""
-    files: list[str] = []
-    # Python 3.13 reports a comprehension as a call of the enclosing function
-    running: set[int] = set()
-
-    def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "return":
-            running.discard(id(frame))
-        elif event == "call" and id(frame) not in running:
-            running.add(id(frame))
-            if frame.f_code.co_filename.startswith(f"{ROOT}/"):
-                files.append(frame.f_code.co_filename[len(f"{ROOT}/") :])
-
-    gc.collect()
-    gc.disable()  # A collection calls the finalizers of other tests' objects.
-    sys.setprofile(note)
-    try:
-        result = function()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return result, files
+from tests.evaluate.tracing import IS_COMPILED, in_a_new_process, traced
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _process_of_its_own() -> None:
-    """Run the tests of this file in a new process if other tests have used this one.
-
-    In-order queues, occupied memory and uncollected objects of other tests lead to longer paths,
-    which are not counted here.
-    """
-    others = {each for each in os.environ if each.startswith("PYTEST_XDIST")}
-    if others or in_order.has_in_order_queue():
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
-            capture_output=True,
-            text=True,
-            env={name: value for name, value in os.environ.items() if name not in others},
-        )
-        assert run.returncode == 0, run.stdout
-        pytest.skip("passed in a new process")
+def _process_of_its_own(request: pytest.FixtureRequest) -> None:
+    in_a_new_process(request)
 
 
 @pytest.fixture
@@ -120,31 +66,3 @@ def test_a_cached_slice_statement_takes_few_calls(operands: list[dp.ndarray]) ->
     _, files = traced(statement)
     assert len(files) <= (55 if IS_COMPILED else 129), files
     assert "_evaluate/schedule.py" not in files
-
-
-#: Functions of large arrays: the maximum numbers of calls and of files. `pad` writes the array
-#: into its result as a slice statement does.
-KNOWN_FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
-    "concatenate": (lambda x, mask, at: dp.concatenate([x, x]), 60, 12),
-    "where": (lambda x, mask, at: dp.where(mask, x, x), 60, 12),
-    "median": (lambda x, mask, at: dp.median(x), 60, 14),
-    "take": (lambda x, mask, at: dp.take(x, at), 60, 17),
-    "stack": (lambda x, mask, at: dp.stack([x, x]), 60, 13),
-    "pad": (lambda x, mask, at: dp.pad(x, 3), 80, 28),
-    "roll": (lambda x, mask, at: dp.roll(x, 3), 60, 12),
-}
-
-
-@pytest.mark.skipif(not IS_COMPILED, reason="the fast path is not built")
-@pytest.mark.parametrize("name", KNOWN_FUNCTIONS)
-def test_a_known_function_of_large_arrays_takes_few_calls(name: str) -> None:
-    function, most_calls, most_files = KNOWN_FUNCTIONS[name]
-    x, mask, at = (dp.asarray(np.ones(200_000, each)) for each in ("f4", "?", "i8"))
-    calls = []
-    for _ in range(10):  # The first calls choose how to compute.
-        result, files = traced(lambda: function(x, mask, at))
-        dp.synchronize(result)
-        calls.append(files)
-    files = min(calls, key=len)
-    assert len(files) <= most_calls, "\n".join(files)
-    assert len(set(files)) <= most_files, sorted(set(files))

@@ -150,6 +150,7 @@ def test_several_results_of_other_shapes_are_planned_together(pair: list[dp.Devi
     np.testing.assert_allclose(float(total), (host[0] - host[1]).sum(), rtol=1e-3)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_results_go_where_the_policy_says(pair: list[dp.Device]) -> None:
     host, (a, b) = _arrays(pair)
     with dp.placement("fastest", result=pair[1]):
@@ -160,6 +161,7 @@ def test_results_go_where_the_policy_says(pair: list[dp.Device]) -> None:
     np.testing.assert_allclose(float(total), host[0].sum(), rtol=1e-3)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_cached_expression_is_not_planned_again(pair: list[dp.Device]) -> None:
     _, (a, b) = _arrays(pair)
     for _ in range(3):
@@ -170,6 +172,7 @@ def test_a_cached_expression_is_not_planned_again(pair: list[dp.Device]) -> None
     assert others == [0.0, 0.0]
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_lazy_off_and_where_and_clip(pair: list[dp.Device]) -> None:
     host, (a, b) = _arrays(pair)
     with dp.placement("fastest"), dp.config.override(lazy=False):

@@ -144,6 +144,7 @@ def test_four_gpus_on_two_links_wait_for_them() -> None:
         np.testing.assert_allclose(found.asnumpy(), np.exp(x).sum(axis=0), rtol=1e-4)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_small_accelerator_gets_only_values_that_fit() -> None:
     small = SimulatedDevice("accelerator", FAST, 50e9, memory=2.5 * NBYTES)
     devices = _machine(small)
@@ -163,6 +164,7 @@ def test_a_small_accelerator_gets_only_values_that_fit() -> None:
     np.testing.assert_allclose(x.asnumpy(), host)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_device_that_vanishes_with_arrays_is_an_error_that_names_them() -> None:
     gpu = SimulatedDevice("gpu", FAST)
     devices = _machine(gpu)
@@ -178,6 +180,7 @@ def test_a_device_that_vanishes_with_arrays_is_an_error_that_names_them() -> Non
         pending.asnumpy()
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_result_of_a_vanished_device_is_not_computed_forever() -> None:
     gpu = SimulatedDevice("gpu", FAST)
     devices = _machine(gpu)
@@ -189,6 +192,7 @@ def test_a_result_of_a_vanished_device_is_not_computed_forever() -> None:
         pending.asnumpy()
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_inner_results_of_a_vanished_device_are_dropped() -> None:
     gpu = SimulatedDevice("gpu", FAST)
     devices = _machine(gpu)

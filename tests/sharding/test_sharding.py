@@ -574,6 +574,7 @@ def lost(two: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
     return two
 
 
+@pytest.mark.usefixtures("tests_options")
 @pytest.mark.parametrize(
     "work", [lambda x: x.gather(), lambda x: x.sum(), lambda x: x.asnumpy(), lambda x: x.wait()]
 )

@@ -394,6 +394,7 @@ def test_errors_in_the_text_raise_at_creation(body: str, kind: type[Exception], 
     assert type(caught.value) is kind
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_contractions_are_pending_and_their_users_are_in_their_kernel() -> None:
     host = np.random.default_rng(0).random((300, 450), dtype=np.float32)
     x = dp.asarray(host)

@@ -162,6 +162,7 @@ def test_info_shows_the_versions_where_the_stack_is_broken(without_dpctl: dict[s
 # --- info -------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_info_lists_the_cpu_and_what_it_can_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info"]) == 0
     text = capsys.readouterr().out

@@ -52,6 +52,7 @@ def test_a_large_expression_is_one_new_kernel_then_a_compiled_one(new_cache: Non
         assert dp.explain(dp.cosh(x) * 3 + x).kernels[0].state == "compiled"
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_explain_agrees_with_the_launches() -> None:
     x = array()
     plan = dp.explain(dp.exp(x) * dp.sin(x))
@@ -114,6 +115,7 @@ def test_an_operation_without_a_kernel_is_named() -> None:
     assert "log of complex64" in plan.reason
 
 
+@pytest.mark.usefixtures("tests_options")
 @pytest.mark.parametrize("dtype", ["complex64", "int32", "float16"])
 def test_squares_of_every_kind_fuse(dtype: str) -> None:
     x = dp.asarray(np.ones(LARGE, dtype))
@@ -122,6 +124,7 @@ def test_squares_of_every_kind_fuse(dtype: str) -> None:
     assert (len(plan.kernels), plan.tier) == (1, "fused")
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_little_data_is_not_worth_compiling() -> None:
     plan = dp.explain(dp.atanh(array(2 * limits.host_elements + 1)) * 0.5)
     assert plan.tier == "host"
@@ -132,6 +135,7 @@ def test_little_data_is_not_worth_compiling() -> None:
     assert "not worth compiling" in plan.reason
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_small_inner_value_is_stored_before_it_is_broadcast() -> None:
     row = dp.exp(array(20_000))
     y = row + dp.ones((100, 1), dtype="float32")
@@ -150,6 +154,7 @@ def test_a_held_value_is_an_output_of_the_same_kernel() -> None:
     assert held.is_pending
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_small_inner_expression_is_stored_as_a_whole() -> None:
     x = dp.linspace(0, 1, 600_000, dtype="float32")
     wide = dp.reshape(x, (20, 30_000))
@@ -160,6 +165,7 @@ def test_a_small_inner_expression_is_stored_as_a_whole() -> None:
     np.testing.assert_allclose((wide * row).asnumpy(), want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_an_array_that_is_computed_has_no_steps() -> None:
     plan = dp.explain(array())
     assert not plan.is_pending
@@ -178,6 +184,7 @@ def test_text_and_picture_name_every_operation(queue: Any) -> None:
     assert str(x.device.filter_string) in plan.queue
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_counted_elements_are_not_read() -> None:
     plan = dp.explain(dp.arange(LARGE) * 2 + dp.zeros(LARGE))
     assert (plan.bytes_read, len(plan.kernels)) == (0, 1)
@@ -194,6 +201,7 @@ def test_only_arrays_are_explained() -> None:
         dp.explain(np.ones(3))
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_the_log_names_kernels_and_ends_with_its_block(
     new_cache: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,6 +215,7 @@ def test_the_log_names_kernels_and_ends_with_its_block(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_numpys_work_has_the_name_that_the_program_calls() -> None:
     x = dp.ones((300, 300))
     for call, name in (
@@ -219,6 +228,7 @@ def test_numpys_work_has_the_name_that_the_program_calls() -> None:
         assert (explained.made_by, explained.ran[-1]) == (name, f"NumPy for {name}")
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_reductions_that_share_a_pass_are_listed() -> None:
     x = dp.asarray(np.random.default_rng(0).normal(size=(600, 400)))
     mean, variance, largest = x.mean(axis=1), x.var(axis=1), x.max(axis=0)

@@ -171,6 +171,7 @@ def test_a_pending_array_stays_pending_and_only_a_sample_of_it_is_computed(
         assert values.get("nbytes", 0) < 10_000
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_the_sample_of_a_pending_array_holds_the_values_it_will_have() -> None:
     rows, columns = dp.arange(300.0)[:, None], dp.arange(500, dtype="int32")
     x = dp.where(columns % 2 == 0, dp.sqrt(rows + 1), columns * 0.5) - rows
@@ -521,6 +522,7 @@ def test_memory_is_shown_and_released(shell: Any, capsys: Any) -> None:
     assert "given back" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_profiled_cell_is_computed_and_keeps_what_it_assigns(shell: Any) -> None:
     shell.run_cell("import dparray as dp; x = dp.ones(300_000); dp.eval(x)")
     found = shell.run_cell("%%dp_profile\ny = dp.sin(x) * 2\nz = y + 1").result
@@ -654,6 +656,7 @@ def test_a_large_copy_tells_of_its_progress_and_copies_all(
         assert done == []
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_an_interrupted_copy_leaves_no_array_and_the_next_one_works(small_pieces: None) -> None:
     def interrupt(event: str, **values: Any) -> None:
         if event == "progress" and values["done"] > 60_000:

@@ -6,11 +6,13 @@ import time
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dparray as dp
 from dparray import _hooks
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_report_lists_each_step(queue: Any) -> None:
     def mine(x: Any, y: Any) -> Any:
         total = (x * 2 + y).sum()
@@ -136,6 +138,7 @@ def test_work_of_another_call_is_not_shown(queue: Any) -> None:
     assert "fft ran: NumPy for fft" in str(dp.explain(spectrum))
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_each_of_several_results_shows_the_work_of_its_call() -> None:
     left, values, _ = dp.linalg.svd(dp.eye(200))
     assert dp.explain(left).made_by == dp.explain(values).made_by == "svd"

@@ -32,6 +32,7 @@ def line_here() -> int:
     return sys._getframe(1).f_lineno
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_kernel_is_recorded_with_the_line_that_built_it(queue: Any) -> None:
     x = dp.ones(COUNT, dtype="float32", sycl_queue=queue)
     dp.eval(x)
@@ -55,6 +56,7 @@ def test_a_kernel_is_recorded_with_the_line_that_built_it(queue: Any) -> None:
     assert any(event.kind == "allocate" and event.nbytes == 4 * COUNT for event in p.events)
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_everything_else_is_recorded(queue: Any) -> None:
     @dp.kernel
     def fresh_kernel_of_this_test(item: Any, x: Any) -> None:
@@ -91,6 +93,7 @@ def test_compiles_are_recorded() -> None:
     assert names == ["new_kernel", "new_kernel (by the driver)"]
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_the_table_and_the_pictures(queue: Any, tmp_path: Path) -> None:
     x = dp.ones(COUNT, sycl_queue=queue)
     with dp.profile() as p:
@@ -279,6 +282,7 @@ def test_expressions_of_the_host_have_the_bytes_of_operands_and_results(count: i
     assert [each.nbytes for each in p.events if each.kind == "host"] == [3 * x.nbytes]
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_blocks_may_be_nested_and_see_all_threads(queue: Any) -> None:
     def work() -> None:
         dp.eval(dp.ones(COUNT, sycl_queue=queue) * 3 + 2)
@@ -299,6 +303,7 @@ def test_blocks_may_be_nested_and_see_all_threads(queue: Any) -> None:
     assert not _hooks.subscribers
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_an_in_order_queue_is_timed_by_the_host_and_the_table_says_so() -> None:
     device = dp.Device("cpu").sycl_device
     queue = dpctl.SyclQueue(device, property="in_order")
@@ -313,6 +318,7 @@ def test_an_in_order_queue_is_timed_by_the_host_and_the_table_says_so() -> None:
     assert float(y[0]) == 3
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_timer_waits_for_expressions_built_inside(queue: Any) -> None:
     x = dp.ones(COUNT, sycl_queue=queue)
     y = dp.sin(x) + 1
@@ -411,6 +417,7 @@ def test_a_profile_is_used_once() -> None:
     assert not _hooks.subscribers
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_the_log_contains_all_work(queue: Any, capsys: pytest.CaptureFixture[str]) -> None:
     x = dp.asarray(np.arange(COUNT)[::-1].copy(), sycl_queue=queue)
     with dp.config.override(log=True):

@@ -18,6 +18,7 @@ import dpctl
 pytestmark = pytest.mark.process
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_loop_over_a_pending_array_computes_it_once(queue: Any) -> None:
     x = dp.arange(20_000.0, sycl_queue=queue) * 2
     assert x.is_pending
