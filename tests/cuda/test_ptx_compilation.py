@@ -141,6 +141,24 @@ def test_libdevice_is_linked(libdevice: None) -> None:
     assert b"call" not in written
 
 
+@pytest.mark.parametrize(("dtype", "kind"), [("f2", "half"), ("f4", "float"), ("f8", "double")])
+def test_remainders_are_exact(libdevice: None, dtype: str, kind: str) -> None:
+    text = _SCALE.replace("float %s, float %t", "ptr addrspace(1) %y").replace("float", kind)
+    text = text.replace("%m =", f"%q = getelementptr {kind}, ptr addrspace(1) %y, i64 %id\n  %m =")
+    text = text.replace(f"fmul {kind} %v, %s", f"load {kind}, ptr addrspace(1) %q")
+    text = text.replace(f"%r = fadd {kind} %m, %t", f'%"r.1" = frem {kind} %v, %m')
+    _, written = client.compile(text.replace(f"store {kind} %r", f'store {kind} %"r.1"'))
+    x = np.array([5.5, -7, 6e4, 3e4, np.inf, 1, np.finfo(dtype).max], dtype)
+    if dtype != "f2":
+        x[3] = 576784302080
+    y = np.array([2, 3, 7, 4.268839, np.inf, np.inf, 3]).astype(dtype)
+    memory = Memory()
+    addresses = [memory.put(x), memory.put(y)]
+    Module(written).launch("kernel_scale", (1,), (len(x),), addresses, memory)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(memory.get(addresses[0], x.dtype, x.size), np.fmod(x, y))
+
+
 def test_modules_that_are_not_llvm_ir_are_rejected() -> None:
     with pytest.raises(EmissionError, match=r"parsing error\n<string>:\d+:\d+: error: load"):
         client.compile(_SCALE.replace("load float", "load %unknown"))

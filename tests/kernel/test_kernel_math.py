@@ -54,6 +54,46 @@ def test_functions_of_two_numbers(one: str, other: str) -> None:
     np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
+@dp.kernel
+def remainders(item: Any, x: Any, y: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[0, i] = x[i] % y[i]
+    out[1, i] = x[i] // y[i]
+    out[2, i], out[3, i] = divmod(x[i], y[i])
+    out[4, i] = math.fmod(x[i], y[i])
+
+
+@dp.elementwise
+def remainder_of(x: Any, y: Any) -> Any:
+    return x % y
+
+
+@dp.jit
+def remainders_in_a_loop(x: Any, y: Any, out: Any) -> None:
+    for i in dp.prange(len(x)):
+        out[i] = x[i] % y[i]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_quotients_and_remainders_of_large_floats_are_exact(dtype: str) -> None:
+    numbers = [1, -1, 3, 0.1, -2.5, 4.268839, 6e4, np.inf, -np.inf, np.finfo(dtype).max]
+    if dtype != "float16":
+        numbers += [576784302080, 1e30, -1e30, 1e-30]
+    if dtype == "float64":
+        numbers += [1e308, 1e300]
+    x, y = (each.ravel() for each in np.meshgrid(*[np.array(numbers, dtype)] * 2))
+    with np.errstate(all="ignore"):
+        remainder, quotient = np.remainder(x, y), np.floor_divide(x, y)
+        expected = [remainder, quotient, quotient, remainder, np.fmod(x, y)]
+    arrays = [dp.asarray(x), dp.asarray(y)]
+    out = dp.zeros((5, x.size), dtype)
+    dp.call_kernel(remainders, dp.Range(x.size), *arrays, out)
+    np.testing.assert_array_equal(out.asnumpy(), expected)
+    np.testing.assert_array_equal(remainder_of(*arrays).asnumpy(), remainder)
+    remainders_in_a_loop(*arrays, out[0])
+    np.testing.assert_array_equal(out[0].asnumpy(), remainder)
+
+
 COMPLEX = [
     *("exp", "log", "log10", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan"),
     *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),

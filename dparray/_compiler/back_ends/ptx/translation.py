@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from dparray._compiler.abi import DECLARED, Function, contracted, function_of, split
 from dparray._compiler.back_ends.ptx.definitions import definitions
@@ -24,6 +25,13 @@ _ENTRY = re.compile(
 _STATED = re.compile(DIMENSIONS.format(r"(\d)"))
 _ITEM = re.compile(r"ItemTypeILi(\d)EE")
 _DIMENSION = re.compile(r"@_Z\d+get_\w+j\(i32 (\d)\)")
+# The remainder of floats, which LLVM expands for NVPTX to one step of a division: too few for a
+# quotient that has more bits than a float.
+_REMAINDER = re.compile(
+    r"^  (?P<result>%\S+) = frem (?:(?:fast|nnan|ninf|nsz|arcp|contract|afn|reassoc) )*"
+    r"(?P<type>half|float|double) (?P<left>[^,\n]+), (?P<right>[^,\n]+)",
+    re.MULTILINE,
+)
 # The memory for a launch's local accessors; its size is an argument of the launch.
 _DYNAMIC = "@dparray_dynamic = external addrspace(3) global [0 x i8], align 16\n"
 
@@ -57,9 +65,27 @@ def translated(text: str, launch: Launch, *, contract: bool = False) -> str:
         return ""
 
     text = _with_offsets(DECLARED.sub(note, text)).replace("spir_func ", "")
+    text = _REMAINDER.sub(partial(_with_fmod, wanted), text)
     if contract:
         text = contracted(text)
     return f"{text}\n{definitions(wanted, launch)}"
+
+
+def _with_fmod(wanted: list[Function], found: re.Match[str]) -> str:
+    """Return the call of ``fmod`` for a remainder; that of float16 numbers is exact in float32."""
+    result, kind, left, right = found.group("result", "type", "left", "right")
+    float_ = "double" if kind == "double" else "float"
+    name = f"_Z4fmod{float_[0] * 2}"
+    wanted.append(Function(name, float_, (float_, float_)))
+    if kind != "half":
+        return f"  {result} = call {kind} @{name}({kind} {left}, {kind} {right})"
+    own = f"%dparray.remainder.{found.start()}"
+    return (
+        f"  {own}.left = fpext half {left} to float\n"
+        f"  {own}.right = fpext half {right} to float\n"
+        f"  {own} = call float @{name}(float {own}.left, float {own}.right)\n"
+        f"  {result} = fptrunc float {own} to half"
+    )
 
 
 def _with_offsets(text: str) -> str:
