@@ -88,12 +88,29 @@ for train in (model.fit, model.train_on_batch):
         raise AssertionError("trained")
 """
 
+EVALUATION = """
+import keras, dparray
+x, labels = np.ones((6, 3), "float32"), np.array([0, 1, 2, 3, 0, 1])
+model = keras.Sequential([keras.layers.Dense(4, activation="softmax", kernel_regularizer="l2")])
+model.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+loss, _ = model.evaluate(x, labels, verbose=0)
+w, b = model.get_weights()
+chances = np.exp(x @ w + b) / np.exp(x @ w + b).sum(axis=1, keepdims=True)
+right = -np.log(chances[range(6), labels]).mean() + 0.01 * (w**2).sum()
+np.testing.assert_allclose(loss, right, rtol=1e-4)
+layer, image = keras.layers.Conv2D(2, 3), dparray.ones((1, 8, 8, 3), dtype="float32")
+layer(image)
+with dparray.profile() as profile:
+    layer(image)
+assert "to the host" not in str(profile), profile
+"""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
-    [CONSTANTS, CONVOLUTION, DENSE, OPERATIONS, TRAINING],
-    ids=["K", "Conv2D", "Dense", "operations", "training"],
+    [CONSTANTS, CONVOLUTION, DENSE, OPERATIONS, TRAINING, EVALUATION],
+    ids=["K", "Conv2D", "Dense", "operations", "training", "evaluation"],
 )
 def test_a_program_of_the_documents(program: str) -> None:
     run = subprocess.run(

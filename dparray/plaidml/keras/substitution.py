@@ -28,6 +28,7 @@ from dparray.plaidml.keras import windows
 _BACKEND = "keras.src.backend.numpy"
 _ON_HOST = {"random", "image"}
 _UNCHANGED = {"trainer", "export", "layer"}
+_REDUCTIONS = ("sum", "mean", "max", "min", "prod", "any", "all", "std", "var", "argmax", "argmin")
 
 _finders: list[_Finder] = []
 
@@ -74,6 +75,10 @@ def _cannot_train(model: Any, name: str, *arguments: Any, **named: Any) -> None:
 
 def _is_tensor(x: Any) -> bool:
     return isinstance(x, ndarray | np.ndarray | np.generic)
+
+
+def _is_tensor_or_variable(x: Any) -> bool:
+    return _is_tensor(x) or getattr(x, "_is_dparray_variable", False)
 
 
 def _to_host(x: Any) -> Any:
@@ -145,6 +150,16 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Wrap a function so that its first argument may be a number."""
         return lambda x, *arguments, **named: function(self.asarray(x), *arguments, **named)
 
+    def taking_lists(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function so that its first argument may be a list, as Keras' losses are."""
+
+        @functools.wraps(function)
+        def call(x: Any, *arguments: Any, **named: Any) -> Any:
+            x = self.array(x) if type(x) in (list, tuple) else x
+            return function(x, *arguments, **named)
+
+        return call
+
     def on_host(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function so that it computes on the host, with copies in both directions."""
 
@@ -177,6 +192,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         for name in ("random", "dtype", "finfo", "iinfo", "issubdtype", "generic"):
             setattr(made, name, getattr(np, name))
         vars(made).update(ndarray=ndarray, array=self.array, asarray=self.asarray, lib=dp.lib)
+        # Keras traces functions with empty arrays, whose labels must be valid.
+        made.empty = self.placing(dp.zeros)
         for name in ("empty_like", "full_like", "ones_like", "zeros_like"):
             setattr(made, name, self.taking_numbers(getattr(dp, name)))
         for name in ("linalg", "fft"):
@@ -222,7 +239,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if last == "core":
             self._amend(module)
         if hasattr(module, "is_tensor"):
-            module.is_tensor = _is_tensor
+            # A layer's kernel that is no tensor would be copied to the host and back.
+            module.is_tensor = _is_tensor_or_variable if last == "nn" else _is_tensor
+        if name == f"{_BACKEND}.numpy":
+            for each in _REDUCTIONS:
+                setattr(module, each, self.taking_lists(getattr(module, each)))
 
     def _imported(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
