@@ -42,8 +42,10 @@ def power_by_base(x: Any, y: Any) -> Any:
 
 
 def power_by_exponent(x: Any, y: Any, r: Any) -> Any:
-    """Return the derivative of ``x ** y`` by ``y``; 0 where the result is 0."""
-    return dp.where(r == 0, 0, r * dp.log(dp.where(r == 0, 1, x)))
+    """Return the derivative of ``x ** y`` by ``y``; 0 where ``x`` is 0."""
+    if isinstance(x, int | float):
+        return r * (math.log(x) if x > 0 else 0.0 if x == 0 else math.nan)
+    return dp.where(x == 0, 0, r * dp.log(dp.where(x == 0, 1, x)))
 
 
 def part_of_angle(x: Any, y: Any) -> Any:
