@@ -1,7 +1,8 @@
 """The hooks that `hatchling` calls when it builds the package.
 
-The text that package indexes show is README without links that lead nowhere from there: where
-`[project.urls]` has a ``Source``, relative links lead to it; else their words are left.
+``DPARRAY_REPOSITORY`` is the address of the repository, as ``https://host/group/name``; the release
+workflow sets it. From it follow `[project.urls]`, and the relative links of README as package
+indexes show it. Without it, the links' words are left.
 
 The fast path of small arrays is compiled where there is a C compiler; a wheel with it is for this
 platform, for all Pythons from 3.10 on. Without one, or with ``DPARRAY_COMPILED=0``, the wheel is
@@ -47,13 +48,27 @@ def description(readme: str, source: str | None) -> str:
     )
 
 
+def urls(source: str | None) -> dict[str, str]:
+    """Return the addresses that package indexes show; none without a repository."""
+    if source is None:
+        return {}
+    pages = f"{source}/blob/main"
+    return {
+        "Source": source,
+        "Documentation": f"{pages}/notebooks/index.md",
+        "Issues": f"{source}/issues",
+        "Changelog": f"{pages}/CHANGELOG.md",
+    }
+
+
 class Readme(MetadataHookInterface):
-    """Fills in the field ``readme``, which `pyproject.toml` calls dynamic."""
+    """Fills in the fields ``readme`` and ``urls``, which `pyproject.toml` calls dynamic."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add the field to the metadata that are in the file."""
+        """Add the fields to the metadata that are in the file."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
-        source = metadata.get("urls", {}).get("Source")
+        source = os.environ.get("DPARRAY_REPOSITORY", "").rstrip("/") or None
+        metadata["urls"] = urls(source)
         metadata["readme"] = {
             "content-type": "text/markdown",
             "text": description(text, source),

@@ -16,6 +16,7 @@ import textwrap
 import zipfile
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -77,7 +78,7 @@ def test_a_wheel_has_the_compiled_module_where_there_is_a_compiler(
         pytest.skip(f"there is no {name}")
     for path in ("dparray/_array", "dparray/_functions"):
         shutil.copytree(ROOT / path, tmp_path / path, ignore=shutil.ignore_patterns("*.so"))
-    (tmp_path / "dparray" / "__init__.py").touch()
+    (tmp_path / "dparray" / "__init__.py").write_text('__version__ = "1.2.3"\n')
     (tmp_path / "kernels").mkdir()
     (tmp_path / ".ci").mkdir()
     beside = "dparray/_kernel/shims/numba_dpex.py"
@@ -136,14 +137,20 @@ def test_the_text_for_package_indexes_has_no_link_that_leads_nowhere(
     assert any("compute follows data" in line for line in built["metadata"])
 
 
-def test_links_of_readme_lead_to_the_source_once_it_has_an_address() -> None:
-    pytest.importorskip("hatchling", reason="hatchling is needed to build the package")
-    hook = ROOT / ".ci" / "hatch_build.py"
-    specification = importlib.util.spec_from_file_location("hatch_build", hook)
+def of_ci(name: str) -> Any:
+    """Return a module of the folder `.ci`."""
+    file = ROOT / ".ci" / f"{name}.py"
+    specification = importlib.util.spec_from_file_location(name, file)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
+    return module
+
+
+def test_links_of_readme_lead_to_the_source_once_it_has_an_address() -> None:
+    pytest.importorskip("hatchling", reason="hatchling is needed to build the package")
+    module = of_ci("hatch_build")
     readme = (ROOT / "README.md").read_text()
     text = module.description(readme, "https://host.example/dparray")
     assert RELATIVE.search(text) is None
@@ -152,9 +159,50 @@ def test_links_of_readme_lead_to_the_source_once_it_has_an_address() -> None:
     assert [name for name in found if not (ROOT / name).exists()] == []
 
 
+def test_one_variable_sets_the_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("hatchling", reason="hatchling is needed to build the package")
+    hook = of_ci("hatch_build").Readme(str(ROOT), {})
+    metadata: dict[str, Any] = {}
+    monkeypatch.delenv("DPARRAY_REPOSITORY", raising=False)
+    hook.update(metadata)
+    assert metadata["urls"] == {}
+    monkeypatch.setenv("DPARRAY_REPOSITORY", "https://host.example/group/dparray")
+    hook.update(metadata)
+    assert {*metadata["urls"]} == {"Source", "Documentation", "Issues", "Changelog"}
+    for address in metadata["urls"].values():
+        assert address.startswith("https://host.example/group/dparray")
+        name = address.partition("/blob/main/")[2]
+        assert not name or (ROOT / name).is_file()
+
+
+def test_release_notes_are_the_section_of_the_version(tmp_path: Path) -> None:
+    notes = of_ci("release_notes").notes
+    assert "### Added" in notes(dp_version())
+    (tmp_path / "dparray").mkdir()
+    (tmp_path / "dparray" / "__init__.py").write_text('__version__ = "2.0"\n')
+    text = "# Changelog\n\n## 2.0 (today)\n\n- new\n\n## 1.0 (then)\n\n- old\n"
+    (tmp_path / "CHANGELOG.md").write_text(text)
+    assert notes("2.0", tmp_path) == "- new"
+    with pytest.raises(SystemExit, match=r"version 2\.0, not 1\.0"):
+        notes("1.0", tmp_path)
+
+
+def test_the_namespace_is_an_entry_point_of_the_array_standard() -> None:
+    found = importlib.metadata.entry_points(group="array_api")
+    (ours,) = (each for each in found if each.name == "dparray")
+    assert ours.load() is importlib.import_module("dparray")
+
+
+def dp_version() -> str:
+    text = (ROOT / "dparray" / "__init__.py").read_text()
+    return re.findall(r'^__version__ = "(.+)"$', text, re.MULTILINE)[0]
+
+
 def test_the_version_is_the_same_everywhere() -> None:
-    version = PROJECT["project"]["version"]
+    version = dp_version()
     assert importlib.metadata.version("dparray") == version
+    assert f"version: {version}\n" in (ROOT / ".github" / "CITATION.cff").read_text()
+    assert f'version: "{version}"\n' in (ROOT / ".github/conda/recipe.yaml").read_text()
     assert re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1] == version
 
 
