@@ -94,6 +94,13 @@ def bfloat16() -> np.dtype[Any]:
         ) from None
 
 
+def _unsupported(dtype: Any) -> DTypeError:
+    """Return the error for a dtype that arrays do not have."""
+    has_fields = isinstance(dtype, list) or getattr(dtype, "fields", None) is not None
+    advice = "; arrays have no fields: keep an array for each field" if has_fields else ""
+    return DTypeError(f"unsupported dtype {dtype!r}; expected one of {', '.join(NAMES)}{advice}")
+
+
 @lru_cache(maxsize=256)
 def _from_hashable(dtype: Any) -> np.dtype[Any]:
     if dtype == "bfloat16":
@@ -105,7 +112,7 @@ def _from_hashable(dtype: Any) -> np.dtype[Any]:
     if result is not None and result.name == "bfloat16":
         return bfloat16()
     if result is None or result not in SUPPORTED:
-        raise DTypeError(f"unsupported dtype {dtype!r}; expected one of {', '.join(NAMES)}")
+        raise _unsupported(dtype)
     return result.newbyteorder("=") if result.byteorder == ">" else result
 
 
@@ -121,9 +128,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     except TypeError as error:
         if isinstance(error, DTypeError):
             raise
-        raise DTypeError(
-            f"unsupported dtype {dtype!r}; expected one of {', '.join(NAMES)}"
-        ) from None
+        raise _unsupported(dtype) from None
 
 
 def check_device(dtype: np.dtype[Any], traits: Traits) -> np.dtype[Any]:

@@ -142,7 +142,9 @@ def refuse_calls(name: str, instead: str) -> None:
 
     class Module(ModuleType):
         def __call__(self, *arguments: Any, **named: Any) -> None:
-            raise TypeError(f"{short} is a module, not a function; write {instead}")
+            given = ", ".join(map(repr, arguments))
+            line = f"{instead.partition('(')[0]}({given})" if given else instead
+            raise TypeError(f"{short} is a module, not a function; write {line}")
 
         def __reduce__(self) -> tuple[Any, ...]:  # cloudpickle only knows plain modules
             return importlib.import_module, (name,)

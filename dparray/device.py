@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from dparray import _hooks, config
 from dparray._driver import (
@@ -61,6 +61,8 @@ HOST = "host:cpu"
 def _available() -> str:
     """Return the devices that can hold arrays, for errors, or the reason why there is none."""
     names = [driver.traits(each).filter_string for driver, each in _each_device()]
+    if config.device == HOST and HOST not in names:
+        names.insert(0, HOST)
     return ", ".join(names) if names else f"none, {_why_none()}"
 
 
@@ -77,6 +79,18 @@ def _why_none() -> str:
         f". The CPU computes without them, as {HOST}: set DPARRAY_DEVICE={HOST}, or pass "
         f'device="{HOST}"'
     )
+
+
+#: Attributes of devices in CuPy and PyTorch, and dparray's.
+_ABSENT = {
+    "id": "write device.filter_string, which ends with the number",
+    "index": "write device.filter_string, which ends with the number",
+    "type": "write device.device_type",
+    "use": "write dp.set_default_device(device), or with dp.use_device(device):",
+    "synchronize": "write device.wait()",
+    "mem_info": "write dp.memory.stats(device), or run the command dparray info",
+    "compute_capability": "run the command dparray info",
+}
 
 
 class Device:
@@ -267,6 +281,12 @@ class Device:
             True
         """
         return cls(device)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        reason = _ABSENT.get(name)
+        because = "" if reason is None else f": {reason}"
+        message = f"'Device' object has no attribute {name!r}{because}"
+        raise AttributeError(message, name=name, obj=self)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Device):

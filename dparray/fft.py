@@ -10,7 +10,7 @@ import operator
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -279,6 +279,12 @@ fftn, ifftn, rfftn, irfftn = (
     _over_axes(row, None, "all of them, or the last ``len(s)``") for row in _OVER_AXES
 )
 fft2, ifft2, rfft2, irfft2 = (_over_axes(row, (-2, -1), "the last two") for row in _OVER_TWO_AXES)
+
+
+def __getattr__(name: str) -> NoReturn:
+    because = ": libraries keep their plans; there is nothing to set" if name == "config" else ""
+    message = f"module 'dparray.fft' has no attribute {name!r}{because}"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def fftfreq(

@@ -147,13 +147,13 @@ class RandomState(Generator):
         with self._lock:
             _, self._key, self._position = state
 
-    def rand(self, *shape: int) -> ndarray:
-        """Draw numbers from 0 up to but excluding 1; the arguments are the shape."""
-        return self.random(shape)
+    def rand(self, *shape: int, dtype: Any = None) -> ndarray:
+        """Draw numbers from 0 up to but excluding 1; the positional arguments are the shape."""
+        return self.random(shape, dtype)
 
-    def randn(self, *shape: int) -> ndarray:
-        """Draw normally distributed numbers; the arguments are the shape."""
-        return self.standard_normal(shape)
+    def randn(self, *shape: int, dtype: Any = None) -> ndarray:
+        """Draw normally distributed numbers; the positional arguments are the shape."""
+        return self.standard_normal(shape, dtype)
 
     def randint(
         self, low: Any, high: Any = None, size: Size = None, dtype: Any = "int64"

@@ -31,6 +31,21 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "inverse of a number": (lambda: dp.fft.ifft2(2.0), dp.AxisError, "ifft2: x must have"),
     "no kernel": (lambda: dp.KernelFunction(3, {}), dp.KernelArgumentError, "got a int"),
     "no function": (lambda: dp.JitFunction(dp.ones(2), {}), dp.KernelArgumentError, "@dp.jit"),
+    "number of a device": (
+        lambda: dp.Device().id,  # type: ignore[attr-defined]
+        AttributeError,
+        "write device.filter_string",
+    ),
+    "fft.config": (lambda: dp.fft.config, AttributeError, "there is nothing to set"),
+    "cupyx.scipy.sparse": (lambda: dp.cupyx.scipy, AttributeError, r"dp\.algorithms"),
+    "sparse": (lambda: dp.sparse, AttributeError, r"csr_matvec"),
+    "call of a module": (lambda: dp.device("cuda"), TypeError, r"write dp\.Device\('cuda'\)"),  # type: ignore[operator]
+    "fields": (lambda: dp.zeros(3, dtype=[("a", "f4")]), dp.DTypeError, "arrays have no fields"),
+    "record": (
+        lambda: dp.zeros(3, dtype=np.dtype([("a", "f4")])),
+        dp.DTypeError,
+        "arrays have no fields",
+    ),
     "large integer": (lambda: dp.sin(10**30), OverflowError, r"floating-point number, such as 1e"),
 }
 
@@ -40,6 +55,11 @@ def test_a_bad_call_names_the_value_and_what_is_allowed(name: str) -> None:
     call, kind, message = CALLS[name]
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_the_dtype_of_random_numbers_is_an_option_as_in_cupy() -> None:
+    assert dp.random.rand(2, 3, dtype="float32").dtype == dp.float32
+    assert dp.random.randn(3, dtype="float32").dtype == dp.float32
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool"])

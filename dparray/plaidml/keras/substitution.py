@@ -193,7 +193,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             setattr(made, name, getattr(np, name))
         vars(made).update(ndarray=ndarray, array=self.array, asarray=self.asarray, lib=dp.lib)
         # Keras traces functions with empty arrays, whose labels must be valid.
-        made.empty = self.placing(dp.zeros)
+        vars(made)["empty"] = self.placing(dp.zeros)
         for name in ("empty_like", "full_like", "ones_like", "zeros_like"):
             setattr(made, name, self.taking_numbers(getattr(dp, name)))
         for name in ("linalg", "fft"):
