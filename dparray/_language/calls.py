@@ -29,6 +29,8 @@ from dparray._language.values import (
 
 #: The modules whose functions are written in the language, without a decorator.
 _OWN_MODULES = ("dparray._language.", "dparray.kernels.", "kernels.")
+#: Functions of these modules are no functions of users.
+_PRELUDE = "dparray._language."
 
 
 class Calls(Control):
@@ -212,8 +214,9 @@ class Calls(Control):
         self.active.append(key)
         target = Target(self.flow("block"))
         frame.returns = target
-        source = syntax_of(frame.function)
-        self.place = place._replace(file=source.file, function=name)
+        if not self.is_in_prelude:
+            source = syntax_of(frame.function)
+            self.place = place._replace(file=source.file, function=name)
 
         def translate() -> Any:
             self.statements(body)
@@ -234,6 +237,11 @@ class Calls(Control):
         if isinstance(value, Conflict):
             raise Refusal(f"{name} returns values of different types: {value.text}", node)
         return value
+
+    @property
+    def is_in_prelude(self) -> bool:
+        """Whether the language's own functions are translated, whose ops are at their calls."""
+        return (getattr(self.frame.function, "__module__", None) or "").startswith(_PRELUDE)
 
     def check_method(self, owner: Any, name: str, node: ast.AST) -> None:
         problem = builtins.no_method(owner, name, node)

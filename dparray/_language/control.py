@@ -12,7 +12,7 @@ from typing import Any
 
 from dparray._ir.instructions import Op
 from dparray._ir.passes import selected
-from dparray._ir.types import BOOL, I64
+from dparray._ir.types import BOOL
 from dparray._language.errors import Refusal
 from dparray._language.memory import Memory
 from dparray._language.values import (
@@ -272,7 +272,6 @@ class Control(Memory):
                 statement.iter,
             )
         self.check_step(over.step, statement.iter)
-        kind = kind if known is not None and known > 0 else I64
         first, stop, step = (self.to(each, kind) for each in (over.first, over.stop, over.step))
         natural = known is not None and known > 0 and self.is_natural(over.first)
         relies = self.relies(over.first) if natural else frozenset()
@@ -288,7 +287,7 @@ class Control(Memory):
                 return Number(self.op(order, BOOL, count.op, stop.op))
             up = self.op("lt", BOOL, count.op, stop.op)
             down = self.op("gt", BOOL, count.op, stop.op)
-            zero = self.constant(0, I64)
+            zero = self.constant(0, kind)
             is_up = self.op("gt", BOOL, step.op, zero)
             goes_on = self.op("select", BOOL, is_up, up, down)
             moves = self.op("ne", BOOL, step.op, zero)

@@ -12,7 +12,7 @@ import builtins as python
 import enum
 import functools
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,11 +74,13 @@ class Translation(NamedTuple):
         function: the kernel.
         advice: its warnings.
         sites: the checked expressions, by the number in a ``check``.
+        shapes: the shapes of the arrays that it allocates.
     """
 
     function: Function
     advice: Advice
     sites: Sequence[Site]
+    shapes: Mapping[Op, tuple[int, ...]]
 
 
 def translation(
@@ -103,7 +105,7 @@ def translation(
             continue
         dimensions = max((item.dimensions for item in front.items), default=0)
         advice = front.notes.advice(dimensions, syntax_of(function).lines)
-        return Translation(kernel, advice, front.sites)
+        return Translation(kernel, advice, front.sites, front.shapes)
     raise Refusal("the types of its variables do not settle")
 
 
@@ -119,6 +121,7 @@ class FrontEnd(Checks):
 
     Attributes:
         items: the work-item parameters.
+        shapes: the shapes of the arrays that it allocates.
     """
 
     def __init__(self, knowledge: dict[Any, Any], is_checked: bool = False) -> None:
@@ -135,6 +138,7 @@ class FrontEnd(Checks):
         self.relied: set[Op] = set()
         self.notes = Notes()
         self.sites: list[Site] = []
+        self.shapes: dict[Op, tuple[int, ...]] = {}
         self.guards: dict[Op, Op] = {}
         self.last_guard: Op | None = None
         self.items: list[Item] = []
@@ -266,7 +270,8 @@ class FrontEnd(Checks):
                 raise self.located(Refusal(unavailable(statement), statement))
             before = self.place
             assert before is not None
-            self.place = before._replace(line=self.first_line + statement.lineno - 1)
+            if not self.is_in_prelude:
+                self.place = before._replace(line=self.first_line + statement.lineno - 1)
             if self.is_in_kernel:
                 self.notes.line = statement.lineno - 1
             try:

@@ -285,6 +285,7 @@ class Memory(Numbers):
                 raise Refusal(f"a vector of {count} has no element {index.value}", node)
             return self.lane(owner, index.value % count)
         position = self.position(index, self.number(Constant(count)), node)
+        position = self.check_item(index, position, count, node)
         return Number(self.op("extract", owner.type.scalar, owner.op, position.op))
 
     def item(self, owner: Tuple, index: Any, node: ast.AST) -> Any:

@@ -324,8 +324,11 @@ class Numbers:
         wide = promotion.widened(number.type)
         if operation is ast.UAdd:
             return self.to(number, wide)
-        number = self.to(number, wide)
-        return Number(self.op("neg" if operation is ast.USub else "invert", wide, number.op))
+        if not number.type.is_integer:
+            number = self.to(number, wide)
+        # An integer wraps in its own type, and is widened afterwards.
+        word = "neg" if operation is ast.USub else "invert"
+        return self.to(Number(self.op(word, number.type, number.op)), wide)
 
     def binary(self, operation: type, a: Any, b: Any, node: ast.AST) -> Any:
         """Return a binary operation."""
@@ -654,21 +657,14 @@ class Numbers:
 
     def of_range(self, over: Range) -> Type:
         """Return the type of the numbers of a range."""
-        parts = (over.first, over.stop, over.step)
-        kinds = [self.type_of(each) for each in parts]
+        kinds = [self.type_of(each) for each in (over.first, over.stop, over.step)]
         for kind in kinds:
             if kind.is_float:
                 raise Refusal(
                     f"the bounds of a range are integers, and one is {kind.name}: convert it with "
                     "int(...)"
                 )
-        own = [
-            kind for kind, part in zip(kinds, parts, strict=True) if not isinstance(part, Constant)
-        ]
-        are_unsigned = bool(own) and all(kind.kind == "u" for kind in own)
-        is_up = isinstance(over.step, Constant) and over.step.value > 0
-        from_natural = not isinstance(over.first, Constant) or over.first.value >= 0
-        return U64 if are_unsigned and is_up and from_natural and U64 in own else I64
+        return U64 if all(kind.kind == "u" for kind in kinds) else I64
 
     # -- vectors and complex numbers --------------------------------------------------------------
 

@@ -82,6 +82,7 @@ def _allocated(
         )
     count = math.prod(map(int, extents)) * (2 if is_complex else 1)
     memory = front.op("allocate", Pointer(kind, space), attribute=count)
+    front.shapes[memory] = tuple(map(int, extents))
     if fill_zeros is not None and known(fill_zeros, "fill_zeros"):
         _filled(front, node, memory, count, kind)
     numbers = tuple(front.number(Constant(int(extent))) for extent in extents)

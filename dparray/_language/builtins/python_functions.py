@@ -196,10 +196,13 @@ def _pow(front: Any, node: Any, a: Any, b: Any) -> Any:
 
 
 @handles(range)
-def _range(
-    front: Any, node: Any, first: Any, stop: Any = None, step: Any = Constant(1, True)
-) -> Range:
-    over = Range(Constant(0, True), first, step) if stop is None else Range(first, stop, step)
+def _range(front: Any, node: Any, first: Any, stop: Any = None, step: Any = None) -> Range:
+    given = [each for each in (first, stop, step) if each is not None]
+    # The numbers are unsigned if all arguments are, so the others take their type.
+    are_unsigned = all(front.type_of(each).kind == "u" for each in given)
+    zero, one = (Constant(np.uint64(each) if are_unsigned else each, True) for each in (0, 1))
+    step = one if step is None else step
+    over = Range(zero, first, step) if stop is None else Range(first, stop, step)
     front.of_range(over)  # which refuses bounds that are no integers
     return over
 
