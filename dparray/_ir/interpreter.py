@@ -102,7 +102,7 @@ class WorkItem:
         # Sub-groups are neighbors in the first dimension; the last of a row may be smaller.
         rows = -(-local_size[0] // sub_group_size)
         row, self.lane = divmod(local_id[0], sub_group_size)
-        self.part = linear(local_id[1:], local_size[1:]) * rows + row
+        self.part = linear(local_id[:0:-1], local_size[:0:-1]) * rows + row
         members = min(sub_group_size, local_size[0] - row * sub_group_size)
         self.sub_group_local_id = (self.lane,)
         self.sub_group_size = (members,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -12,18 +12,33 @@ import numpy as np
 from dparray._simulator.memory import Memory, SimulatedArray
 from dparray._simulator.numbers import plain_dtype, typed
 from dparray._simulator.simulation import Simulation
+from dparray._type_keys import TypeKey, code_of, text_of
 from dparray.exceptions import KernelArgumentError
 from dparray.kernel_api.constants import checked, constant_parameters
 
 
-class Arguments:
-    """The arguments of a kernel in a simulation."""
+class LocalArgument:
+    """A ``LocalAccessor``: each work-group has an array of its own."""
 
-    def __init__(
-        self, simulation: Simulation, function: FunctionType, args: Sequence[Any], *, grouped: bool
-    ) -> None:
+    def __init__(self, name: str, accessor: Any) -> None:
+        shape = getattr(accessor, "shape", None)
+        self.name = name
+        self.shape = tuple(map(int, accessor._shape if shape is None else shape))
+        self.dtype = plain_dtype(getattr(accessor, "dtype", None) or accessor._dtype)
+
+
+class HostArguments:
+    """The arguments of a kernel on the host.
+
+    Attributes:
+        values: by name: NumPy arrays, scalars, and local arguments.
+        constants: the values of parameters that are compiled in.
+        names: of the parameters after the item.
+    """
+
+    def __init__(self, function: FunctionType, args: Sequence[Any], *, grouped: bool) -> None:
         names = list(inspect.signature(function).parameters)
-        where = f"simulate({simulation.name})"
+        where = f"simulate({function.__name__})"
         if not names:
             raise KernelArgumentError(
                 f"{where}: the kernel has no parameters; its first one is the item"
@@ -34,84 +49,124 @@ class Arguments:
                 f"argument{'s' * (len(names) != 2)} after the item "
                 f"({', '.join(names[1:]) or 'none'}); got {len(args)}"
             )
-        self._simulation = simulation
-        self._memory = Memory("global", initialised=True)
-        self._device: list[tuple[Any, SimulatedArray, np.ndarray[Any, Any]]] = []
-        named = [
-            (name, one) for name, one in zip(names[1:], args, strict=True) if _is_device_array(one)
-        ]
-        if named:
-            from dparray._array.ndarray import ndarray
-            from dparray._placement import common_placement
-            from dparray.memory.libraries.usm import layout_of_interface
-
-            placed = [
-                (name, one if isinstance(one, ndarray) else layout_of_interface(one).block)
-                for name, one in named
-                if isinstance(one, ndarray) or hasattr(one, "sycl_queue")
-            ]
-            if placed:
-                common_placement(where, placed)
-        mirrors = _host_mirrors([one for _, one in named])
-        self._values: list[Any] = []
+        self.names = names[1:]
+        pairs = list(zip(self.names, args, strict=True))
+        on_devices = [(name, value) for name, value in pairs if _is_device_array(value)]
+        _check_placement(where, on_devices)
+        self._mirrors = _host_mirrors([value for _, value in on_devices])
+        self._on_devices = on_devices
         constants = constant_parameters(function)
-        for name, value in zip(names[1:], args, strict=True):
-            if name in constants:
-                self._values.append(
-                    simulation.constant(checked(simulation.name, name, value).value)
-                )
-            else:
-                self._values.append(self._convert(where, name, value, mirrors, grouped))
+        self.constants = {
+            name: checked(function.__name__, name, value).value
+            for name, value in pairs
+            if name in constants
+        }
+        self.values = {
+            name: self._on_host(where, name, value, grouped)
+            for name, value in pairs
+            if name not in constants
+        }
 
-    def _convert(
-        self, where: str, name: str, value: Any, mirrors: dict[int, Any], grouped: bool
-    ) -> Any:
+    def _on_host(self, where: str, name: str, value: Any, grouped: bool) -> Any:
         if type(value).__name__ == "LocalAccessor":
             if not grouped:
                 raise KernelArgumentError(
                     f"{where}: {name} is a LocalAccessor, which needs work-groups; launch over an "
                     "NdRange"
                 )
-            return _LocalArgument(name, value)
+            return LocalArgument(name, value)
         if isinstance(value, np.ndarray):
             if value.dtype.kind not in "biufc":
                 raise KernelArgumentError(f"{where}: {name} has dtype {value.dtype}")
-            return SimulatedArray(value, name, self._simulation, self._memory)
-        if id(value) in mirrors:
-            host = mirrors[id(value)]
-            array = SimulatedArray(host, name, self._simulation, self._memory)
-            self._device.append((value, array, host))
-            return array
+            return value
+        if id(value) in self._mirrors:
+            return self._mirrors[id(value)]
         if isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
-            return typed(value)
+            return value
         raise KernelArgumentError(
             f"{where}: {name} is of type {type(value).__name__}; a kernel takes NumPy or dparray "
             "arrays, scalars and local accessors"
         )
 
+    @property
+    def keys(self) -> list[str]:
+        """The type keys of the parameters after the item."""
+        return [
+            str(TypeKey("constant", text_of(self.constants[name])))
+            if name in self.constants
+            else _type_key(self.values[name])
+            for name in self.names
+        ]
+
+    def write_back(self, written: Collection[str]) -> None:
+        """Copy the arrays of devices that a kernel has written, by name, to their devices."""
+        for name, array in self._on_devices:
+            if name in written:
+                _copy_to_device(self._mirrors[id(array)], array)
+
+
+def _type_key(value: Any) -> str:
+    if isinstance(value, LocalArgument):
+        return str(TypeKey("local", code_of(value.dtype), len(value.shape)))
+    if isinstance(value, np.ndarray):
+        order = "C" if value.flags.c_contiguous else "A"
+        return str(TypeKey("array", code_of(value.dtype), value.ndim, order))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "i8" if -(2**63) <= value < 2**63 else "u8"
+    return code_of(np.asarray(value).dtype)
+
+
+def _check_placement(where: str, on_devices: Sequence[tuple[str, Any]]) -> None:
+    """Raise if arrays are on different queues."""
+    if not on_devices:
+        return
+    from dparray._array.ndarray import ndarray
+    from dparray._placement import common_placement
+    from dparray.memory.libraries.usm import layout_of_interface
+
+    placed = [
+        (name, one if isinstance(one, ndarray) else layout_of_interface(one).block)
+        for name, one in on_devices
+        if isinstance(one, ndarray) or hasattr(one, "sycl_queue")
+    ]
+    if placed:
+        common_placement(where, placed)
+
+
+class Arguments:
+    """The arguments of a kernel's Python function in a simulation."""
+
+    def __init__(self, simulation: Simulation, host: HostArguments) -> None:
+        memory = Memory("global", initialised=True)
+        self._simulation = simulation
+        self._host = host
+        self._values: dict[str, Any] = {}
+        for name in host.names:
+            if name in host.constants:
+                self._values[name] = simulation.constant(host.constants[name])
+                continue
+            value = host.values[name]
+            if isinstance(value, np.ndarray):
+                value = SimulatedArray(value, name, simulation, memory)
+            elif not isinstance(value, LocalArgument):
+                value = typed(value)
+            self._values[name] = value
+
     def for_group(self) -> list[Any]:
         """Return the arguments for one work-group, with local memory of its own."""
         return [
-            value.allocate(self._simulation) if isinstance(value, _LocalArgument) else value
-            for value in self._values
+            self._allocated(value) if isinstance(value, LocalArgument) else value
+            for value in self._values.values()
         ]
 
-    def write_back(self) -> None:
-        for array, simulated, host in self._device:
-            if simulated.touched:
-                _copy_to_device(host, array)
-
-
-class _LocalArgument:
-    def __init__(self, name: str, accessor: Any) -> None:
-        shape = getattr(accessor, "shape", None)
-        self._name = name
-        self._shape = tuple(map(int, accessor._shape if shape is None else shape))
-        self._dtype = plain_dtype(getattr(accessor, "dtype", None) or accessor._dtype)
-
-    def allocate(self, simulation: Simulation) -> SimulatedArray:
+    def _allocated(self, value: LocalArgument) -> SimulatedArray:
         memory = Memory("local", initialised=False)
-        return SimulatedArray(np.zeros(self._shape, self._dtype), self._name, simulation, memory)
+        data = np.zeros(value.shape, value.dtype)
+        return SimulatedArray(data, value.name, self._simulation, memory)
+
+    def write_back(self) -> None:
+        arrays = self._values.items()
+        self._host.write_back({name for name, one in arrays if getattr(one, "touched", False)})
 
 
 def _is_device_array(value: Any) -> bool:

@@ -125,6 +125,15 @@ class Engine(Protocol):
     def line_of(self, access: Access) -> str: ...
 
 
+class Elements(Protocol):
+    """An array, or memory, whose elements are accessed at positions."""
+
+    @property
+    def name(self) -> str: ...
+    def element(self, position: Any) -> str: ...
+    def holds(self, position: Any, value: Any) -> bool: ...
+
+
 class _Location:
     """The accesses to one address that a later access may conflict with."""
 
@@ -166,7 +175,7 @@ class Memory:
         self.clocks: dict[int, Clock] = {}
         self._locations: dict[int, _Location] = {}
 
-    def read(self, engine: Engine, array: SimulatedArray, position: Any, address: int) -> None:
+    def read(self, engine: Engine, array: Elements, position: Any, address: int) -> None:
         if self.written is not None and address not in self.written:
             raise engine.fault(
                 f"reads {array.element(position)} of {self.kind} memory, which no item wrote",
@@ -187,7 +196,7 @@ class Memory:
         location.reads = _remember(location.reads, (item, item.phase, item.time, *engine.where()))
 
     def write(
-        self, engine: Engine, array: SimulatedArray, position: Any, address: int, value: Any
+        self, engine: Engine, array: Elements, position: Any, address: int, value: Any
     ) -> None:
         if self.written is not None:
             self.written.add(address)
@@ -218,7 +227,7 @@ class Memory:
         location.write = (item, item.phase, item.time, *engine.where())
 
     def atomic(
-        self, engine: Engine, array: SimulatedArray, position: Any, address: int, *, changes: bool
+        self, engine: Engine, array: Elements, position: Any, address: int, *, changes: bool
     ) -> None:
         """Record an atomic operation: a load, or with ``changes`` any other."""
         if self.written is not None and changes:
@@ -244,7 +253,7 @@ class Memory:
     def _conflict(
         self,
         engine: Engine,
-        array: SimulatedArray,
+        array: Elements,
         position: Any,
         earlier: Access,
         earlier_verb: str,

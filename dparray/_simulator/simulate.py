@@ -1,13 +1,14 @@
-"""``dp.simulate``: run a kernel in plain Python, and find what a device cannot report.
+"""``dp.simulate``: run a kernel on the host, and find what a device cannot report.
 
-Work-groups run one after another, and the items of a group in the order of their linear ids.
-One item runs at a time; an item that reaches a barrier is suspended in its thread until all
-items of its group have come to it, so the order is always the same. A kernel that meets no
-barrier runs in the calling thread alone.
+Work-groups run one after another, and the items of a group in the order of their linear ids. One
+item runs at a time; an item that reaches a barrier stops until all items of its group have come to
+it, so the order is always the same.
 
-A copy of the kernel's function with the same lines is run. In it, the names of the kernel language,
-``math``, NumPy's integer types and a few builtins stand for their simulated counterparts. Literals
-are typed, and the functions it calls are copied likewise.
+The program of the kernel is interpreted (:mod:`dparray._simulator.program`). Under a debugger, with
+``item=`` and for what the front end refuses, a copy of the kernel's function with the same lines is
+run. In it, the names of the kernel language, ``math``, NumPy's integer types and a few builtins
+stand for their simulated counterparts. Literals are typed, and the functions it calls are copied
+likewise. Suspended items wait in threads of their own.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from __future__ import annotations
 import inspect
 import itertools
 import operator
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
-from dparray._simulator.arguments import Arguments
+from dparray._simulator.arguments import Arguments, HostArguments
 from dparray._simulator.inferred import types_of
 from dparray._simulator.language import (
     SimulatedItem,
@@ -28,6 +30,7 @@ from dparray._simulator.language import (
     position_in_sub_group,
 )
 from dparray._simulator.memory import WorkItem
+from dparray._simulator.program import Item, program_of, run
 from dparray._simulator.simulation import GroupRun, Simulation, Workers, WorkGroup
 from dparray.exceptions import (
     KernelArgumentError,
@@ -117,15 +120,37 @@ def simulate(
     function = _python_function(kernel)
     global_size, local_size = _sizes(index_range)
     values = _all_arguments(function, args, named)
+    host = HostArguments(function, values, grouped=local_size is not None)
     item_key = f"{'item' if local_size is None else 'nditem'}:{len(global_size)}"
-    simulation = Simulation(function, races, types_of(function, item_key, values))
-    arguments = Arguments(simulation, function, values, grouped=local_size is not None)
     chosen = None if item is None else _chosen_item(item, global_size)
+    keys = [item_key, *host.keys]
+    if chosen is None and sys.gettrace() is None:  # A debugger stops in Python functions alone.
+        program = program_of(function, keys)
+        if program is not None:
+            groups = _groups_of_ids(global_size, local_size, sub_group_size)
+            run(program, host, groups, global_size, races)
+            return None
+    simulation = Simulation(function, races, types_of(function, keys))
+    arguments = Arguments(simulation, host)
     with Workers() as workers:
         for group in _work_groups(global_size, local_size, chosen, sub_group_size):
             GroupRun(simulation, group, arguments.for_group(), workers).run()
     arguments.write_back()
     return None
+
+
+def _groups_of_ids(
+    global_size: tuple[int, ...], local_size: tuple[int, ...] | None, width: int
+) -> Iterator[Sequence[Item]]:
+    """Yield the work-items of each group."""
+    local = (1,) * len(global_size) if local_size is None else local_size
+    group_range = tuple(map(operator.floordiv, global_size, local))
+    for group_id in itertools.product(*map(range, group_range)):
+        group = linear_index(group_id, group_range)
+        yield [
+            Item(global_size, local, group_id, local_id, width, group=group)
+            for local_id in itertools.product(*map(range, local))
+        ]
 
 
 def _all_arguments(

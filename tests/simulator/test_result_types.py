@@ -14,6 +14,7 @@ import dparray as dp
 from dparray._simulator.inferred import types_of
 from dparray._simulator.numbers import typed
 from dparray._simulator.simulation import Simulation
+from dparray._type_keys import code_of
 
 REAL = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -65,7 +66,8 @@ def differences(expressions: tuple[str, ...], dtypes: tuple[str, ...]) -> list[s
     for run, out in zip((dp.call_kernel, dp.simulate), outs, strict=True):
         run(kernel, dp.Range(len(out)), *arguments, out)
     device, simulated = (out.asnumpy().T for out in outs)
-    types = types_of(kernel.py_func, "item:1", [*arguments, outs[0]])
+    keys = [f"{code_of(each.dtype)}:{each.ndim}A" for each in (*arguments, outs[0])]
+    types = types_of(kernel.py_func, ["item:1", *keys])
     # A float16 is a float32 in a kernel.
     firsts = [each[:1].asnumpy() for each in arguments]
     numbers = [typed((each.astype("f4") if each.dtype == "e" else each)[0]) for each in firsts]
