@@ -122,6 +122,15 @@ def _functions() -> dict[str, Any]:
 _FUNCTIONS = _functions()
 
 
+def names() -> list[str]:
+    """Return the names of NumPy's functions that kernels may call with numbers."""
+    return sorted(
+        f"np.{name}" if hasattr(np, name) else f"np.linalg.{name}"
+        for name in _FUNCTIONS
+        if hasattr(np, name) or hasattr(np.linalg, name)
+    )
+
+
 def scalar_function(value: Any) -> Callable[..., Any] | None:
     """Return the kernel-language function that replaces a function of arrays, or ``None``."""
     module = str(getattr(value, "__module__", ""))
