@@ -235,7 +235,7 @@ class Calls(Control):
         self.frame, self.place = caller, place
         self.active.pop()
         if isinstance(value, Conflict):
-            raise Refusal(f"{name} returns values of different types: {value.text}", node)
+            raise Refusal(f"what {name} returns: {value.text}", node)
         return value
 
     @property

@@ -16,6 +16,7 @@ from dparray._ir.types import BOOL
 from dparray._language.errors import Refusal
 from dparray._language.memory import Memory
 from dparray._language.values import (
+    NONE,
     Array,
     Complex,
     Conflict,
@@ -627,6 +628,12 @@ def _conflict(values: Sequence[Any], name: str) -> str:
         return (
             "which function is called is known when a kernel is compiled: call both, and choose "
             "one of the results, as in f(x) if condition else g(x)"
+        )
+    others = [value for value in values if value != NONE]
+    if 0 < len(others) < len(values):
+        return (
+            f"a value used here is None on some path, where {described(others[0])} is needed: give "
+            "it a number on all of them"
         )
     words = list(dict.fromkeys(map(described, values)))
     first, other = words[0], words[-1]
