@@ -258,6 +258,8 @@ def apply(row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
     if level is None:
         return row.compute(*args, **options)
     operands = [_lowered(x, level) for x in args]
+    if row.compares:
+        dp.eval(value_of(operands[0]))
     answer = row.compute(*operands, **options)
     if level.is_forward:
         result = _forward(row, level, args, operands, options, answer)

@@ -29,9 +29,23 @@ def safe(g: Any, d: Any) -> Any:
     return _product(g, d)
 
 
-def share(x: Any, y: Any, r: Any) -> Any:
-    """Return 1 where ``x`` alone is the result, and 1/2 where ``y`` is, too."""
-    return dp.where(x == r, dp.where(y == r, 0.5, 1.0), 0.0)
+def above(x: Any, y: Any) -> Any:
+    """Return 1 where ``x`` is larger, 1/2 where both are equal, and otherwise 0.
+
+    The result of the operation is not compared: a pending operand may be computed again by another
+    backend, which rounds differently.
+    """
+    return dp.where(x > y, 1.0, dp.where(x == y, 0.5, 0.0))
+
+
+def above_or_alone(x: Any, y: Any) -> Any:
+    """Return the same, and 1 where ``y`` is NaN."""
+    return dp.where(y == y, above(x, y), 1.0)
+
+
+def below_or_alone(x: Any, y: Any) -> Any:
+    """Return the same where ``x`` is smaller."""
+    return dp.where(y == y, above(y, x), 1.0)
 
 
 def power_by_base(x: Any, y: Any) -> Any:
@@ -89,8 +103,8 @@ def products_of_others(x: Any, axes: tuple[int, ...]) -> Any:
 
 #: Element-wise functions that are not operations of the table.
 _OTHERS: dict[str, tuple[str, ...]] = {
-    "fmax": ("share(x, y, r)", "share(y, x, r)"),
-    "fmin": ("share(x, y, r)", "share(y, x, r)"),
+    "fmax": ("above_or_alone(x, y)", "above_or_alone(y, x)"),
+    "fmin": ("below_or_alone(x, y)", "below_or_alone(y, x)"),
     "fmod": ("g", "-trunc(x / y)"),
     "float_power": ("~power_by_base(x, y)", "~power_by_exponent(x, y, r)"),
     "heaviside": ("0", "where(x == 0, 1.0, 0.0)"),
@@ -129,7 +143,17 @@ def function_of(name: str) -> Any:
 
 
 _HELPERS = (
-    *(safe, share, power_by_base, power_by_exponent, part_of_angle, slope_of_sinc, quotient),
+    *(
+        safe,
+        above,
+        above_or_alone,
+        below_or_alone,
+        power_by_base,
+        power_by_exponent,
+        part_of_angle,
+        slope_of_sinc,
+        quotient,
+    ),
     *(ties, products_of_others),
 )
 NAMES |= {helper.__name__: helper for helper in _HELPERS}

@@ -39,6 +39,9 @@ class Row:
     reads_operands = True
     #: Whether the rule reads the result.
     reads_answer = False
+    #: Whether the rule compares the operand with the result. A pending operand is evaluated first,
+    #: since another backend would round it differently when it is computed again.
+    compares = False
     #: Whether the result of the operation is a view of the first operand.
     is_view = False
 
@@ -99,7 +102,9 @@ class Elementwise(Row):
 
     def keep(self, places: Sequence[Any], operands: Sequence[Any], answer: Any) -> tuple[Any, Any]:
         """Return what the rule needs of the operands and the result."""
-        reads: set[str] = set().union(*[self._reads[place] for place in places])
+        reads = self._reads[places[0]]
+        for place in places[1:]:
+            reads = reads | self._reads[place]
         kept = [
             snapshot(x) if name in reads else without_memory(x)
             for name, x in zip("xyz", operands, strict=False)
@@ -152,6 +157,7 @@ class Reduced(Row):
         self._code = compile(text, f"<derivative of {name}>", "eval")
         reads = set(self._code.co_names)
         self.reads_operands, self.reads_answer = "x" in reads, "r" in reads
+        self.compares = {"x", "r"} <= reads
 
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""

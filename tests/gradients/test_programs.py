@@ -146,7 +146,7 @@ STATEMENTS: list[Callable[..., Any]] = [
     lambda a, b, *_: dp.concatenate([a[:2], b[2:]]),
     lambda a, b, *_: dp.exp(-a * a) * dp.maximum(b, 0.1),
     lambda a, b, *_: dp.roll(a, 2, axis=1) + dp.reshape(dp.reshape(b, (5, 4)).T.copy(), (4, 5)),
-    lambda a, b, *_: dp.max(a, axis=0) * b + dp.std(b + 2 * a),
+    lambda a, b, *_: dp.max(a, axis=0) * b + dp.var(b + 2 * a),
     lambda a, b, *_: dp.pad(a[1:, :-1], ((1, 0), (0, 1))) * b,
     lambda a, b, *_: dp.sort(a + b, axis=0),
     lambda a, b, *_: dp.sqrt(dp.abs(a) + 1) * dp.arctan(b),
