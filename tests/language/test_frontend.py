@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
 from typing import Any, NamedTuple
@@ -381,3 +382,35 @@ def test_the_place_of_a_statement_is_on_its_ops() -> None:
     assert (store.place.function, store.place.line) == ("kernel", first + 1)
     assert product.place.function == "line"
     assert product.place.line == line.py_func.__code__.co_firstlineno + 2
+
+
+CMATH = (
+    *(cmath.exp, cmath.log, cmath.log10, cmath.sqrt, cmath.sin, cmath.cos, cmath.tan, cmath.sinh),
+    *(cmath.cosh, cmath.tanh, cmath.asin, cmath.acos, cmath.atan, cmath.asinh, cmath.acosh),
+    *(cmath.atanh, cmath.phase),
+)
+
+
+@pytest.mark.parametrize("function", CMATH, ids=lambda function: function.__name__)
+def test_functions_of_complex_numbers(function: Any) -> None:
+    def kernel(item: Any, z: Any, out: Any) -> None:
+        out[item.get_id(0)] = function(z[item.get_id(0)])
+
+    z = np.array([1 + 2j, -0.5 + 0.25j, 0.5j, 2.5 - 3j, -1.5 - 0.75j, 3 + 1e-3j])
+    out = np.zeros(6, np.complex128)
+    run(kernel, 6, z, out)
+    np.testing.assert_allclose(out, [function(each) for each in z.tolist()], rtol=1e-12)
+    narrow = np.zeros(6, np.complex64)
+    run(kernel, 6, z.astype(np.complex64), narrow)
+    np.testing.assert_allclose(narrow, out, rtol=2e-5)
+
+
+def test_parts_of_complex_numbers() -> None:
+    def kernel(item: Any, z: Any, out: Any) -> None:
+        size, turn = cmath.polar(z[0])
+        out[0] = cmath.rect(size, turn) + cmath.isnan(z[1]) + 2 * cmath.isfinite(z[1])
+        out[1] = cmath.isinf(complex(1, math.inf)) + cmath.rect(2, 0)
+
+    z, out = np.array([3 + 4j, complex(math.nan, 1)]), np.zeros(2, np.complex128)
+    run(kernel, 1, z, out)
+    np.testing.assert_allclose(out, [4 + 4j, 3])

@@ -1,17 +1,18 @@
-"""The functions of ``math``. As a device has them, ``math.floor`` of a float is a float."""
+"""The functions of ``math`` and ``cmath``. ``math.floor`` of a float is a float."""
 
 from __future__ import annotations
 
 import ast
+import cmath
 import math
 from functools import partial
 from typing import Any
 
 from dparray._ir.types import F32, F64, I32, Type
-from dparray._language import promotion
+from dparray._language import complex_functions, promotion
 from dparray._language.builtins.registry import HANDLERS, handles
 from dparray._language.errors import NOT_AN_ELEMENT, Refusal
-from dparray._language.values import Array, Complex, Constant, Number, array_name
+from dparray._language.values import Array, Complex, Constant, Number, Tuple, array_name
 
 _UNARY = (
     "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs lgamma log log10 "
@@ -140,3 +141,59 @@ def _prod(front: Any, node: Any, values: Any, *, start: Any = Constant(1, True))
     for item in front.items_of(values, node):
         start = front.binary(ast.Mult, start, item, node)
     return start
+
+
+# --- complex numbers ------------------------------------------------------------------------------
+
+_COMPLEX = "exp log log10 sqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh"
+
+
+def _complex_function(function: Any, front: Any, node: Any, value: Any) -> Complex:
+    _check_one(function.__name__, node, value)
+    whole = front.complex(value)
+    return _parts(front, node, function, whole.real, whole.imag)
+
+
+def _check_one(name: str, node: Any, value: Any) -> None:
+    if isinstance(value, Array):
+        raise Refusal(f"an operand of {name} is {array_name(value)}, {NOT_AN_ELEMENT}", node)
+
+
+def _parts(front: Any, node: Any, function: Any, a: Any, b: Any) -> Complex:
+    return Complex(*front.call(Constant(function), [a, b], {}, node).items)
+
+
+for _name in _COMPLEX.split():
+    HANDLERS[getattr(cmath, _name)] = partial(_complex_function, getattr(complex_functions, _name))
+
+
+@handles(cmath.phase)
+def _phase(front: Any, node: Any, value: Any) -> Number:
+    _check_one("phase", node, value)
+    whole = front.complex(value)
+    return mathematical(front, "atan2", whole.real.type, whole.imag, whole.real)
+
+
+@handles(cmath.polar)
+def _polar(front: Any, node: Any, value: Any) -> Tuple:
+    size = front.call(Constant(abs), [front.complex(value)], {}, node)
+    return Tuple((size, _phase(front, node, value)))
+
+
+@handles(cmath.rect)
+def _rect(front: Any, node: Any, size: Any, turn: Any) -> Complex:
+    kind = promotion.mathematics(front.type_of(size), front.type_of(turn))
+    operands = front.to(size, kind), front.to(turn, kind)
+    return _parts(front, node, complex_functions.rect, *operands)
+
+
+def _any_part(function: Any, operation: type, front: Any, node: Any, value: Any) -> Any:
+    """Return whether a condition holds for one of the parts, or for both."""
+    whole = front.complex(value)
+    real, imag = (front.truth(function(front, node, part)) for part in (whole.real, whole.imag))
+    return front.binary(operation, real, imag, node)
+
+
+HANDLERS[cmath.isnan] = partial(_any_part, _isnan, ast.BitOr)
+HANDLERS[cmath.isinf] = partial(_any_part, _isinf, ast.BitOr)
+HANDLERS[cmath.isfinite] = partial(_any_part, _isfinite, ast.BitAnd)

@@ -9,6 +9,7 @@ the calls; functions of arrays, such as ``np.maximum``, stand for one of numbers
 from __future__ import annotations
 
 import builtins
+import cmath
 import inspect
 import math
 import operator
@@ -90,6 +91,30 @@ math.sqrt(x) :: float :: The square root.
 math.tan(x) :: float :: The tangent.
 math.tanh(x) :: float :: The hyperbolic tangent.
 math.trunc(x) :: float; an integer for integers :: The integer towards 0.
+
+## Complex numbers
+cmath.acos(z) :: complex :: The inverse cosine.
+cmath.acosh(z) :: complex :: The inverse hyperbolic cosine.
+cmath.asin(z) :: complex :: The inverse sine.
+cmath.asinh(z) :: complex :: The inverse hyperbolic sine.
+cmath.atan(z) :: complex :: The inverse tangent.
+cmath.atanh(z) :: complex :: The inverse hyperbolic tangent.
+cmath.cos(z) :: complex :: The cosine.
+cmath.cosh(z) :: complex :: The hyperbolic cosine.
+cmath.exp(z) :: complex :: The exponential.
+cmath.isfinite(z) :: Boolean :: Whether both parts are neither infinite nor NaN.
+cmath.isinf(z) :: Boolean :: Whether a part is infinite.
+cmath.isnan(z) :: Boolean :: Whether a part is NaN.
+cmath.log(z) :: complex :: The natural logarithm.
+cmath.log10(z) :: complex :: The logarithm to base 10.
+cmath.phase(z) :: float :: The angle of a complex number.
+cmath.polar(z) :: tuple of two floats :: The magnitude and the angle.
+cmath.rect(r, phi) :: complex :: The complex number of a magnitude and an angle.
+cmath.sin(z) :: complex :: The sine.
+cmath.sinh(z) :: complex :: The hyperbolic sine.
+cmath.sqrt(z) :: complex :: The square root.
+cmath.tan(z) :: complex :: The tangent.
+cmath.tanh(z) :: complex :: The hyperbolic tangent.
 
 ## Operators as functions
 operator.abs(x) :: that of abs(x) :: The magnitude.
@@ -200,7 +225,9 @@ def rows() -> Iterator[Row]:
 
 def _object(name: str) -> Any:
     module, _, own = name.rpartition(".")
-    owner: Any = {"math": math, "operator": operator, "np": np, "": builtins}[module]
+    owner: Any = {"math": math, "cmath": cmath, "operator": operator, "np": np, "": builtins}[
+        module
+    ]
     return getattr(owner, own, None)
 
 
