@@ -25,6 +25,7 @@ from dparray._jit.captured import check_types, check_value, of_one_type, unpacke
 from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update, put_first
 from dparray._jit.division import IDENTITIES, divided, range_of
+from dparray._jit.element_dependences import dependent_elements
 from dparray._jit.inference import (
     UNKNOWN,
     WEAK_INT,
@@ -229,6 +230,17 @@ class ParallelRegion:
                 "depends on their order",
                 "sum into a variable (total += ...) and store it after the loop, or use range for "
                 "this loop",
+            )
+        is_checked = config.debug or launcher.get() is not call_kernel  # which finds it itself
+        found = None if is_checked else dependent_elements(self.source, self.loops, body)
+        if found is not None:
+            writes, other = map(ast.unparse, found)
+            raise self.source.error(
+                found[0],
+                f"iterations of the prange loop depend on each other: one writes {writes}, and "
+                f"another {'writes' if isinstance(found[1].ctx, ast.Store) else 'reads'} the same "
+                f"element as {other}",
+                "use range for this loop, or read a copy of the array made before it",
             )
 
     def is_native_in(self, types: Inference) -> bool:

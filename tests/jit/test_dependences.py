@@ -179,7 +179,7 @@ def test_guards_and_elements_of_single_iterations() -> None:
     assert_same(
         function_of(
             "if b[i] > m:\n    m = b[i]\n"
-            "if a[i] == 0 and k >= -b[i]:\n    k = min(k, -b[i])\n"
+            "if b[i] == 0 and k >= -b[i]:\n    k = min(k, -b[i])\n"
             "t += 1; t -= b[i]\n"
             "if i == 2:\n    a[0] += b[i]\n"
             "if b[i] > 2:\n    c[0, 0] = 1\n"
