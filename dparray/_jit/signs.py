@@ -8,12 +8,10 @@ from typing import Any
 
 
 def mark_powers(definition: ast.FunctionDef, names: Mapping[str, Any]) -> None:
-    """Mark the powers whose exponents are not negative, and write ``pow(x, n)`` as ``x ** n``.
+    """Mark the powers whose exponents are not negative.
 
     Copies of the nodes keep the marks (see :mod:`dparray._jit.powers`).
     """
-    if names.get("pow") is pow:
-        _Powers().visit(definition)
     powers: list[Any] = [
         node
         for node in ast.walk(definition)
@@ -28,16 +26,6 @@ def mark_powers(definition: ast.FunctionDef, names: Mapping[str, Any]) -> None:
 def is_natural(node: ast.AST) -> bool:
     """Return whether a power has the mark of :func:`mark_powers`."""
     return getattr(node, "is_natural", False)
-
-
-class _Powers(ast.NodeTransformer):
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrite ``pow``."""
-        self.generic_visit(node)
-        is_pow = isinstance(node.func, ast.Name) and node.func.id == "pow"
-        if not is_pow or len(node.args) != 2 or node.keywords:
-            return node
-        return ast.copy_location(ast.BinOp(node.args[0], ast.Pow(), node.args[1]), node)
 
 
 def _values_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import math
 import pickle
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -178,8 +179,34 @@ def source_of(function: FunctionType) -> Source:
     # A variable of the function hides a global of the same name, whose value is none of its.
     used -= {*function.__code__.co_varnames, *function.__code__.co_cellvars}
     source.names = {name: value for name, value in _names_of(function) if name in used}
-    mark_powers(source.definition, source.names)
+    _Plainer(source).visit(definition)
+    mark_powers(definition, source.names)
     return source
+
+
+class _Plainer(ast.NodeTransformer):
+    """Writes ``prange`` by its own name, ``pow(x, n)`` as a power, and logarithms by quotients."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Rewrite a call."""
+        self.generic_visit(node)
+        value = self.source.resolve(node.func)
+        if isinstance(node.func, ast.Name) and is_prange_function(value):
+            node.func.id = "prange"
+            self.source.names["prange"] = value
+        is_changed = value is pow or value is math.log
+        if len(node.args) != 2 or node.keywords or not is_changed:
+            return node
+        first, second = node.args
+        if value is pow:
+            return ast.copy_location(ast.BinOp(first, ast.Pow(), second), node)
+        first, second = (
+            ast.copy_location(ast.Call(copied(node.func), [each], []), node) for each in node.args
+        )
+        return ast.copy_location(ast.BinOp(first, ast.Div(), second), node)
 
 
 def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -402,6 +402,8 @@ MATH |= {  # only in Python 3.11 and later
     if hasattr(math, name)
 }
 MATH |= {getattr(math, name): _from_python(name) for name in ("erf", "erfc", "gamma", "lgamma")}
+_LOG = MATH[math.log]
+MATH[math.log] = lambda value, *base: _LOG(value) / _LOG(*base) if base else _LOG(value)
 MATH[math.ldexp] = lambda value, exponent: np.ldexp(_as_float(value), int(exponent))
 # For floats these return a float on the device, not Python's int.
 MATH |= {getattr(math, name): _rounding(getattr(np, name)) for name in ("ceil", "floor", "trunc")}

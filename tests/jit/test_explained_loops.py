@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.jit.forms import function_of
 from tests.support import runs_loops_on_host
 
 pytestmark = pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
@@ -191,3 +192,13 @@ def test_each_region_of_a_driver_is_explained() -> None:
     text = str(dp.explain(f, dp.ones(9), dp.ones(9)))
     assert "y[int(x[i])] is stored at an index that was read" in text
     assert "y[i - 1] may be the y[i] of an earlier iteration" in text
+
+
+def test_prange_by_another_name_runs_and_is_explained_alike() -> None:
+    text = "def f(x):\n    s = 0.0\n    for i in {}(x.size):\n        s += x[i]\n    return s\n"
+    x, found = dp.arange(9.0), []
+    for name, names in (("dp.prange", {}), ("loop", {"loop": dp.prange})):
+        function = dp.jit(function_of(text.format(name), **names))
+        assert float(function(x)) == 36.0
+        found.append(str(dp.explain(function, x)).split("\n", 2)[2].replace(f"in {name}(", "("))
+    assert found[0] == found[1]

@@ -128,3 +128,12 @@ def test_powers_of_integer_arrays_are_the_uncompiled_ones(size: int) -> None:
     np.testing.assert_array_equal(dp.jit(halves)(x).asnumpy(), halves(x).asnumpy())
     with pytest.raises(dp.ArgumentError, match="negative power -1"):
         dp.jit(inverse)(x)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_logarithms_to_a_base(form: str) -> None:
+    texts = ("math.log(a, 2)", "math.log(a, int(b))", "math.log(8, 2) + math.log(a)")
+    operands = {"a": np.array([1.0, 3.0, 0.5]), "b": np.array([2, 10, 7])}
+    found = compiled(form, texts, operands)
+    for text, own, right in zip(texts, found, uncompiled(texts, operands), strict=True):
+        np.testing.assert_allclose(own, right, rtol=1e-15, err_msg=text)

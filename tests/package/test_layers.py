@@ -58,7 +58,7 @@ BUDGETS = {
     "array": 7_240,
     "kernels": 4_870,
     "functions": 23_190,
-    "compiled": 8_250,
+    "compiled": 8_480,
     "satellites": 24_900,
     "tools": 10_700,
 }

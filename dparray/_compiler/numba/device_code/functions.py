@@ -72,6 +72,11 @@ def _float_of_number(x: Any) -> Any:
     return (lambda x: np.float32(x)) if x == types.float16 else None
 
 
+@device_overload(math.log)
+def _log_to_a_base(x: Any, base: Any) -> Any:
+    return lambda x, base: math.log(x) / math.log(base)
+
+
 def _integer_of_float(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
     return device.whole(builder, value, context.get_value_type(target), target.signed)
 
