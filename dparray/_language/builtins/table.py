@@ -42,7 +42,7 @@ pow(a, b) :: that of a ** b :: A power.
 print(values) :: none :: Print numbers, strings and f-strings in a line.
 range(start, stop, step) :: int64; uint64 for unsigned integers :: Integers to loop over.
 reversed(values) :: tuple :: The items of a tuple, last first.
-round(x, digits) :: int64 without digits, otherwise float :: The nearest number, halves to even.
+round(x, digits) :: int64 without digits, otherwise float :: The nearest number, ties to even.
 sum(values, start=0) :: that of the additions :: The sum of the items of a tuple.
 tuple(values) :: tuple :: The items as a tuple.
 type(x) :: constant :: The NumPy type of a number, at compile time.
