@@ -176,6 +176,7 @@ def mathematics(item: Any, x: Any, out: Any) -> None:
     a = x[i] / 10
     out[i] = math.sin(a) + math.hypot(a, 2) + math.exp(-a) + math.floor(a) + math.fabs(a)
     out[i] += math.copysign(1.0, a) + round(a, 2) + round(1234, -2) + np.sign(a) + math.pi
+    out[i] += math.log(a + 3, 2) + math.log(a + 3)
     out[i] += math.isnan(a) + math.isfinite(a) + math.ldexp(a, 3) + np.finfo(np.float32).bits
 
 

@@ -12,7 +12,7 @@ from dparray._ir.types import F32, F64, I32, Type
 from dparray._language import complex_functions, promotion
 from dparray._language.builtins.registry import HANDLERS, handles
 from dparray._language.errors import NOT_AN_ELEMENT, Refusal
-from dparray._language.values import Array, Complex, Constant, Number, Tuple, array_name
+from dparray._language.values import NONE, Array, Complex, Constant, Number, Tuple, array_name
 
 _UNARY = (
     "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs lgamma log log10 "
@@ -80,6 +80,14 @@ for _name in [*_UNARY.split(), "gamma"]:
         HANDLERS[getattr(math, _name)] = partial(_function, _name, 1)
 for _name in _BINARY.split():
     HANDLERS[getattr(math, _name)] = partial(_function, _name, 2)
+
+
+@handles(math.log)
+def _log(front: Any, node: Any, value: Any, base: Any = NONE) -> Any:
+    logarithm = _function("log", 1, front, node, value)
+    if base == NONE:
+        return logarithm
+    return front.binary(ast.Div, logarithm, _function("log", 1, front, node, base), node)
 
 
 def _rounding(name: str, front: Any, node: Any, value: Any) -> Number:

@@ -77,7 +77,7 @@ math.isinf(x) :: Boolean :: Whether a number is infinite.
 math.isnan(x) :: Boolean :: Whether a number is NaN.
 math.ldexp(x, n) :: float :: The product of x and a power of 2.
 math.lgamma(x) :: float :: The logarithm of the magnitude of the gamma function.
-math.log(x) :: float :: The natural logarithm.
+math.log(x, base) :: float :: The natural logarithm, or the one to a base.
 math.log10(x) :: float :: The logarithm to base 10.
 math.log1p(x) :: float :: The logarithm of 1 + x, exact near 0.
 math.log2(x) :: float :: The logarithm to base 2.
