@@ -12,6 +12,8 @@ import dparray as dp
 from dparray.gradients.trees import flatten, mapped, unflatten
 from tests.gradients.programs import PROGRAMS, cross_entropy_of_a_network, rosenbrock
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 
 def on_device(tree: Any) -> Any:
     return mapped(dp.asarray, tree)

@@ -12,6 +12,8 @@ import pytest
 import dparray as dp
 from tests.gradients.cases import ARRAYS, FIRST_ONLY, GROUPS, function
 
+pytestmark = pytest.mark.usefixtures("without_kernels")
+
 CASES = [case for cases in GROUPS.values() for case in cases]
 
 
