@@ -14,6 +14,7 @@ from tests.gradients.cases import ARRAYS, FIRST_ONLY, GROUPS, function
 
 pytestmark = pytest.mark.usefixtures("without_kernels")
 
+SPECIAL = "special functions"
 CASES = [case for cases in GROUPS.values() for case in cases]
 
 
@@ -63,10 +64,17 @@ def check_first(text: str, letters: str) -> None:
     assert abs(float(forward) - reverse) < 1e-8 * scale, (text, letters, float(forward), reverse)
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", [group for group in GROUPS if group != SPECIAL])
 def test_first_derivatives(group: str) -> None:
     for text, letters in GROUPS[group]:
         check_first(text, letters)
+
+
+# A kernel is compiled for each of these functions.
+@pytest.mark.parametrize(("text", "letters"), GROUPS[SPECIAL])
+@pytest.mark.sample(8)
+def test_first_derivatives_of_special_functions(text: str, letters: str) -> None:
+    check_first(text, letters)
 
 
 @pytest.mark.parametrize(("text", "letters"), CASES)
