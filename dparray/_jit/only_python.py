@@ -1,6 +1,8 @@
-"""What compiled code cannot compute as Python does: texts of numbers, and some powers.
+"""What compiled code cannot compute as Python does: texts of numbers, some ranges and powers.
 
-Numba's text of a float is ``<object type:float64>``.
+Numba's text of a float is ``<object type:float64>``. Its ``arange`` rounds floats otherwise, and
+has more elements for large ``uint64``. It does not compile ``axis=`` in a conditional expression,
+and neither does anything compute sums of floats in an array of integers.
 
 ``2 ** k`` is an integer, or a float if ``k`` is negative. Compiled code has one type for it: an
 integer where the code shows that no exponent is negative, otherwise a float. Where a float could
@@ -14,7 +16,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dparray._jit.inference import Inference, Value, constant, is_number
+import numpy as np
+
+from dparray._jit.inference import WEAK_INT, Inference, Value, constant, is_array, is_number
 from dparray._jit.signs import is_natural
 from dparray._jit.source import Source
 from dparray.exceptions import KernelCompileError
@@ -23,8 +27,40 @@ from dparray.exceptions import KernelCompileError
 def refused_in_native_code(
     source: Source, tree: ast.AST, types: Inference
 ) -> KernelCompileError | None:
-    """Return the error for the first text or power that only Python computes."""
-    return _refused_text(source, tree, types) or refused_power(source, tree, types)
+    """Return the error for the first text, call or power that only Python computes."""
+    text = _refused_text(source, tree, types)
+    return text or _refused_array(source, tree, types) or refused_power(source, tree, types)
+
+
+def _refused_array(source: Source, tree: ast.AST, types: Inference) -> KernelCompileError | None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and types.called(node) == "arange":
+            kinds = [types.of(each) for each in node.args]
+            is_plain = all(kind == WEAK_INT for kind in kinds)
+            if is_plain and getattr(types.of(node), "dtype", None) != np.uint64:
+                continue
+            return source.error(
+                node,
+                "native code computes arange of floats and uint64 otherwise than NumPy",
+                "make the array outside of the loop",
+            )
+        if isinstance(node, ast.IfExp) and any(
+            each.arg == "axis" for each in ast.walk(node) if isinstance(each, ast.keyword)
+        ):
+            return source.error(
+                node, "a conditional expression of native code has no axis=", "use if and else"
+            )
+        if isinstance(node, ast.AugAssign) and is_array(types.of(node.target)):
+            own, kind = types.of(node.target), types.of(node.value)
+            result = types.binary(node.op, own, kind)
+            if isinstance(result, Value) and not np.can_cast(result.dtype, own.dtype, "same_kind"):
+                target = ast.unparse(node.target)
+                return source.error(
+                    node,
+                    f"a result of {result.dtype} does not fit {target}, which is {own.dtype}",
+                    f"convert first: {ast.unparse(node.value)}.astype('{own.dtype}')",
+                )
+    return None
 
 
 def _refused_text(source: Source, tree: ast.AST, types: Inference) -> KernelCompileError | None:

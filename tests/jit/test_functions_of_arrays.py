@@ -77,3 +77,28 @@ def test_results_have_the_kinds_of_the_uncompiled_function(text: str, dtype: str
         assert type(one) is type(other)
         assert getattr(one, "dtype", None) == getattr(other, "dtype", None)
         assert float(one) == pytest.approx(float(other), rel=1e-6)
+
+
+_LOOP = "    s = 0\n    for i in range(x.size):\n        s += x[i]\n"
+
+
+@pytest.mark.parametrize("before", ["", _LOOP], ids=["array code", "beside a loop"])
+@pytest.mark.parametrize("text", [
+    "dp.arange(lo, lo + 2, dtype=dp.uint64)", "dp.arange(1, 2, .1)", "dp.arange(0.0, 1.0, 0.1)",
+    "dp.arange(2, 9, 3)", "dp.arange(3, dtype=dp.float32)",
+    "(x.sum(axis=0) if lo else x.max(axis=0))", "dp.sum(x, axis=0) + 1 if lo else x",
+])  # fmt: skip
+def test_arrays_are_those_of_the_uncompiled_function(text: str, before: str) -> None:
+    function = dp.jit(function_of(f"def f(x, lo):\n{before}    return {text}\n"))
+    x, lo = dp.asarray([1.5, 2.5]), 2**53 + 1
+    own, right = function(x, lo), function.py_func(x, lo)
+    assert own.dtype == right.dtype
+    assert own.tolist() == right.tolist()
+
+
+@pytest.mark.parametrize("before", ["", _LOOP], ids=["array code", "beside a loop"])
+def test_a_sum_of_floats_in_an_array_of_integers_is_refused(before: str) -> None:
+    function = dp.jit(function_of(f"def f(x, y):\n{before}    x[1:] += y[:-1]\n    return x\n"))
+    for call in (function, function.py_func):
+        with pytest.raises(dp.exceptions.DTypeError, match="float64 does not fit out of dtype int"):
+            call(dp.arange(5), dp.arange(5.0))
