@@ -35,8 +35,9 @@ _FACTORS = {"degrees": 57.29577951308232, "radians": 0.017453292519943295}
 _COUNTS = {"clz": "ctlz", "ctz": "cttz", "popcount": "ctpop"}
 _SIGNED = "cails"  # codes of signed integers
 #: Converts float64 to float16. Hosts have no such instruction, so it goes through float32, rounded
-#: to odd so that the second rounding is right.
-NARROWED = "dparray.narrowed"
+#: to odd so that the second rounding is right. It is named like compiler-rt's function, which LLVM
+#: calls for conversions that its optimizer makes.
+NARROWED = "__truncdfhf2"
 _NARROWED = """  %near = fptrunc double %0 to float
   %wide = fpext float %near to double
   %bits = bitcast float %near to i32
@@ -51,6 +52,58 @@ _NARROWED = """  %near = fptrunc double %0 to float
   %odd = bitcast i32 %odd_bits to float
   %r = fptrunc float %odd to half
   ret half %r"""
+
+#: compiler-rt's functions for float16 and float32, which processors without such instructions call.
+_WIDENED = """  %half = bitcast half %0 to i16
+  %bits = zext i16 %half to i32
+  %sign = and i32 %bits, 32768
+  %size = and i32 %bits, 32767
+  %shifted = shl i32 %size, 13
+  %small = bitcast i32 %shifted to float
+  %scaled = fmul float %small, 0x46F0000000000000
+  %finite = bitcast float %scaled to i32
+  %not_finite = or i32 %shifted, 2139095040
+  %is_finite = icmp ult i32 %size, 31744
+  %magnitude = select i1 %is_finite, i32 %finite, i32 %not_finite
+  %top = shl i32 %sign, 16
+  %both = or i32 %magnitude, %top
+  %r = bitcast i32 %both to float
+  ret float %r"""
+_SHORTENED = """  %bits = bitcast float %0 to i32
+  %size = and i32 %bits, 2147483647
+  %sign = lshr i32 %bits, 16
+  %top = and i32 %sign, 32768
+  %number = bitcast i32 %size to float
+  %aligned = fadd float %number, 5.0e-1
+  %aligned_bits = bitcast float %aligned to i32
+  %subnormal = sub i32 %aligned_bits, 1056964608
+  %last = lshr i32 %size, 13
+  %is_odd = and i32 %last, 1
+  %near = add i32 %size, -939520001
+  %rounded = add i32 %near, %is_odd
+  %normal = lshr i32 %rounded, 13
+  %is_small = icmp ult i32 %size, 947912704
+  %finite = select i1 %is_small, i32 %subnormal, i32 %normal
+  %is_large = icmp ugt i32 %size, 1199566847
+  %bounded = select i1 %is_large, i32 31744, i32 %finite
+  %is_nan = icmp ugt i32 %size, 2139095040
+  %magnitude = select i1 %is_nan, i32 32256, i32 %bounded
+  %both = or i32 %magnitude, %top
+  %half = trunc i32 %both to i16
+  %r = bitcast i16 %half to half
+  ret half %r"""
+#: Functions that code for float16 may call although no instruction of the module does, by name.
+OF_HALVES = {
+    NARROWED: Function(NARROWED, "half", ("double",)),
+    "__extendhfsf2": Function("__extendhfsf2", "float", ("half",)),
+    "__truncsfhf2": Function("__truncsfhf2", "half", ("float",)),
+}
+_BODIES = {NARROWED: _NARROWED, "__extendhfsf2": _WIDENED, "__truncsfhf2": _SHORTENED}
+#: Keeps them until LLVM has written machine code.
+KEPT = (
+    f"@llvm.compiler.used = appending global [{len(OF_HALVES)} x ptr] "
+    f'[{", ".join(f"ptr @{name}" for name in OF_HALVES)}], section "llvm.metadata"\n'
+)
 
 
 def definitions(wanted: Iterable[Function]) -> str:
@@ -100,8 +153,8 @@ def _body(function: Function) -> str | None:
     name, result, parameters = function
     if name == "dparray.low_bits":  # a 64-bit index that fits 32 bits
         return "  %r = trunc i64 %0 to i32\n  ret i32 %r"
-    if name == NARROWED:
-        return _NARROWED
+    if name in _BODIES:
+        return _BODIES[name]
     mangled = _MANGLED.fullmatch(name)
     if mangled is None or is_joint(name):
         return None

@@ -32,6 +32,7 @@ _LOCAL = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(r"%(?:[-\w.$]+|\"[^\"]*\")")
+_HALF = re.compile(r"\bhalf\b")
 _NARROWING = re.compile(r"= fptrunc double (\S+) to half")
 _SIZES = {"half": 2, "float": 4, "double": 8, "ptr": 8}
 _ALIGNMENT = 64
@@ -119,8 +120,9 @@ def translated(text: str, contracts: bool = False) -> tuple[Head, str]:
         return ""
 
     text = DECLARED.sub(note, text)
-    if f"@{functions.NARROWED}(" in text:
-        wanted.append(Function(functions.NARROWED, "half", ("double",)))
+    if _HALF.search(text):
+        wanted += functions.OF_HALVES.values()
+        text = functions.KEPT + text
     declared = set(re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE))
     added = [
         line
