@@ -256,6 +256,8 @@ def request(frame: FrameType | None = None) -> tuple[FrameType | None, str]:
     name = "" if entry is None else entry.f_code.co_name
     if entry is not None and name == "__call__":  # a callable object
         name = getattr(entry.f_locals["self"], "__name__", name)
+    if entry is not None and name == "__init__":  # a class
+        name = type(entry.f_locals["self"]).__name__
     if name.startswith("_") and not name.startswith("__"):  # a private method behind a public name
         name = name[1:].removesuffix("_in_place").removesuffix("_method")
     return frame, name

@@ -569,6 +569,7 @@ def test_a_device_without_double_precision(pretend: Any, given: Any) -> None:
     assert dp.zeros(3).dtype == "float32"
 
 
+@pytest.mark.usefixtures("tests_options")
 def test_a_device_without_usm_is_refused(standin: StandIn) -> None:
     standin.unusable_since = "it has no USM device allocations"
     queue = Queue(standin.found[0])

@@ -54,3 +54,37 @@ def test_expressions_have_the_values_of_numpy(gpu: dp.Device, name: str) -> None
     with force("fused"):
         found = EXPRESSIONS[name](dp, dp.asarray(X, device=gpu))
         same(found, EXPRESSIONS[name](np, X), tolerance, atol=1e-4)
+
+
+@dp.kernel
+def write_one(item: Any, x: Any) -> None:
+    x[item.get_id(0)] = 1
+
+
+#: Conversions and tools that a program asks for, which are no fallback.
+EXPLICIT: dict[str, Any] = {
+    "asnumpy": lambda x: x.asnumpy(),
+    "to_numpy": lambda x: x.to_numpy(),
+    "ndenumerate": lambda x: list(dp.ndenumerate(x)),
+    "np.ndenumerate": lambda x: list(np.ndenumerate(x)),
+    "iter": list,
+    "__array_interface__": lambda x: x.__array_interface__,
+    "np.asarray": np.asarray,
+    "np.array": np.array,
+    "__array__": lambda x: x.__array__(),
+    "simulate": lambda x: dp.simulate(write_one, dp.Range(5), x),
+    "repr": repr,
+    "html": lambda x: x._repr_html_(),
+    "tobytes": lambda x: x.tobytes(),
+    "assert_array_equal": lambda x: dp.testing.assert_array_equal(x, x),
+    "assert_array_less": lambda x: dp.testing.assert_array_less(x, x + 1),
+    "assert_almost_equal": lambda x: dp.testing.assert_almost_equal(x, x),
+    "assert_equal": lambda x: dp.testing.assert_equal(x, x),
+}
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_what_a_program_asks_for_is_no_fallback(gpu: dp.Device, name: str) -> None:
+    x = dp.arange(5.0, device=gpu)
+    with dp.config.override(fallback="error", host_operands="copy"):
+        EXPLICIT[name](x)
