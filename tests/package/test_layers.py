@@ -38,7 +38,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("functions", "_functions fft linalg random special lib"),
     ("compiled", "_jit"),
     ("satellites", "_scheduling tilelang plaidml onnx sharding dask gradients"),
-    ("tools", "_simulator _explain _notebook _profile testing __init__ cli __main__"),
+    ("tools", "_simulator _explain _notebook _profile testing examples __init__ cli __main__"),
 )
 
 # The maximum number of lines (.py, .c, .pyi) of each row: 3 % above the sizes of 2026-11-28. A new

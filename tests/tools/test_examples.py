@@ -1,115 +1,77 @@
-"""The worked examples compared with NumPy: gravitation, option prices, fractals, matrices."""
+"""The programs of the gallery: their pictures, the command, and the page that shows them."""
 
 from __future__ import annotations
 
-import math
+import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
-from tests.benchmarks import examples
-from tests.support import counts, normal, same
+from dparray.examples import NAMES
+from dparray.examples.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Arguments with which a program takes a moment.
+SMALL: dict[str, dict[str, int]] = {
+    "reaction": {"height": 24, "width": 40, "steps": 5},
+    "life": {"height": 24, "width": 40, "steps": 5},
+    "galaxy": {"height": 24, "width": 40, "count": 256, "steps": 5},
+}
 
 
-@pytest.mark.parametrize("n", [1, 2, 127, 128, 300])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_nbody(queue: Any, n: int, dtype: str) -> None:
-    position, mass = normal((n, 3), dtype), np.abs(normal((n,), dtype))
-    found = examples.nbody_acceleration(
-        dp.asarray(position, sycl_queue=queue), dp.asarray(mass, sycl_queue=queue), softening=0.1
-    )
-    assert found.dtype == dtype
-    step = position[None].astype(np.float64) - position[:, None]
-    square = np.square(step).sum(-1) + 0.01
-    expected = (step * (mass / square**1.5)[..., None]).sum(1)
-    scale = np.abs(expected).max() or 1.0
-    tolerance = 1e-5 if dtype == "float32" else 1e-13
-    np.testing.assert_allclose(found.asnumpy() / scale, expected / scale, atol=tolerance)
+def picture(name: str) -> np.ndarray:
+    module: Any = importlib.import_module(f"dparray.examples.{name}")
+    return dp.asnumpy(module.picture(**SMALL.get(name, {"height": 24, "width": 40})))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_black_scholes(queue: Any, dtype: str) -> None:
-    rng = np.random.default_rng(0)
-    price, strike = (rng.uniform(20, 200, (5, 41)).astype(dtype) for _ in range(2))
-    years = rng.uniform(0.05, 3, (5, 41)).astype(dtype)
-    arrays = [dp.asarray(values, sycl_queue=queue) for values in (price, strike, years)]
-    call, put = examples.black_scholes(*arrays, rate=0.03, volatility=0.25)
-    spread = 0.25 * np.sqrt(years, dtype=np.float64)
-    d1 = (np.log(price / strike) + (0.03 + 0.03125) * years) / spread
-    normal = np.vectorize(lambda value: 0.5 * math.erfc(-value / math.sqrt(2)))
-    discounted = strike * np.exp(-0.03 * years.astype(np.float64))
-    expected = price * normal(d1) - discounted * normal(d1 - spread)
-    tolerance = 1e-4 if dtype == "float32" else 1e-10
-    np.testing.assert_allclose(call.asnumpy(), expected, atol=tolerance)
-    np.testing.assert_allclose(put.asnumpy(), expected - price + discounted, atol=tolerance)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_picture_has_pixels_and_shows_something(name: str) -> None:
+    pixels = picture(name)
+    assert pixels.dtype == np.uint8
+    assert pixels.ndim == 3
+    assert pixels.shape[2] == 3
+    assert len(np.unique(pixels)) > 5
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (31, 47), (3, 100), (0, 4)])
-def test_mandelbrot(queue: Any, shape: tuple[int, int]) -> None:
-    found = examples.mandelbrot(
-        shape, left=-2, top=1, step=0.0625, limit=60, dtype="float64", device=dp.Device(queue)
-    )
-    assert found.sycl_queue == queue
-    # Binary fractions, so that every coordinate is exact.
-    c = (-2 + 0.0625 * np.arange(shape[1])) + 1j * (1 - 0.0625 * np.arange(shape[0])[:, None])
-    z, expected = np.zeros_like(c), np.zeros(c.shape, np.int32)
-    for _ in range(60):
-        near = z.real**2 + z.imag**2 <= 4
-        expected += near
-        z[near] = z[near] ** 2 + c[near]
-    # Where rounding decides, results may differ by one iteration.
-    assert np.mean(found.asnumpy() != expected) < 0.01 if expected.size else found.shape == shape
+def test_life_is_the_game_of_life() -> None:
+    from dparray.examples.life import step
+
+    cells = np.random.default_rng(0).integers(0, 2, (12, 17), dtype="int32")
+    turned = [np.roll(cells, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    neighbors = np.sum(turned, axis=0)
+    expected = (neighbors == 3) | ((neighbors == 2) & (cells == 1))
+    after = dp.empty(cells.shape, dtype="int32")
+    step(dp.asarray(cells), after, dp.zeros(cells.shape))
+    assert (dp.asnumpy(after) == expected).all()
 
 
-# Around the tile (16 by 128, 64 deep), matrices that are vectors, and stacks that broadcast.
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ((1, 1), (1, 1)),
-        ((1, 70), (70, 1)),
-        ((70, 1), (1, 70)),
-        ((16, 64), (64, 128)),
-        ((17, 65), (65, 129)),
-        ((15, 63), (63, 127)),
-        ((100, 200), (200, 3)),
-        ((2, 17, 9), (2, 9, 33)),
-        ((3, 1, 5, 6), (4, 6, 7)),
-        ((5, 6), (3, 6, 7)),
-        ((3, 5, 0), (3, 0, 7)),
-        ((0, 6), (6, 7)),
-    ],
-)
-def test_products(queue: Any, a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    x, y = normal(a), normal(b)
-    found = examples.matmul(dp.asarray(x, sycl_queue=queue), dp.asarray(y, sycl_queue=queue))
-    assert found.sycl_queue == queue
-    np.testing.assert_allclose(found.asnumpy(), x.astype("f8") @ y, atol=1e-5 * (1 + a[-1]) ** 0.5)
+def test_the_mandelbrot_set_is_the_points_that_stay() -> None:
+    from dparray.examples.mandelbrot import escape_times
+
+    times, step = dp.empty((8, 8), dtype="int32"), dp.float32(0.4)
+    dp.call_kernel(escape_times, dp.Range(8, 8), dp.float32(-2), dp.float32(1.4), step, times)
+    c = (-2 + 0.4 * np.arange(8)) + 1j * (1.4 - 0.4 * np.arange(8))[:, None]
+    z, stays = np.zeros_like(c), np.ones(c.shape, bool)
+    for _ in range(200):
+        z = np.where(stays, z * z + c, z)
+        stays &= abs(z) < 2
+    assert ((dp.asnumpy(times) == 200) == stays).mean() > 0.95  # the border depends on rounding
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "uint64", "float64"])
-def test_products_of_views_in_every_dtype(dtype: str) -> None:
-    a, b = counts((30, 20), dtype, below=100), counts((60, 280), dtype, below=100)
-    found = examples.matmul(dp.asarray(a).T, dp.asarray(b)[::-2, ::2])
-    same(found, a.T @ b[::-2, ::2])
+def test_the_command_writes_a_png(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spheres", "--folder", str(tmp_path)]) == 0
+    assert (tmp_path / "spheres.png").read_bytes().startswith(b"\x89PNG")
+    assert "spheres.png" in capsys.readouterr().out
+    assert main(["life", "--source"]) == 0
+    assert "@dp.jit" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 1), (127, 128), (129, 257), (1, 300), (300, 1), (3, 70, 145), (0, 3)]
-)
-def test_transposition(queue: Any, shape: tuple[int, ...]) -> None:
-    x = normal(shape)
-    found = examples.transpose(dp.asarray(x, sycl_queue=queue))
-    assert found.sycl_queue == queue
-    same(found, np.swapaxes(x, -1, -2), 0)
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "float64"])
-def test_transposition_of_a_view_copies_every_dtype(dtype: str) -> None:
-    x = counts((40, 50), dtype, below=100)
-    array = dp.asarray(x)
-    found = examples.transpose(array[::2, ::-3])
-    found[...] = found + 1
-    same(found, x[::2, ::-3].T + x.dtype.type(1))
-    same(array, x)
+def test_the_gallery_shows_each_program_and_its_picture() -> None:
+    page = (ROOT / "notebooks" / "gallery.md").read_text()
+    for name in NAMES:
+        assert f"../dparray/examples/{name}.py" in page
+        assert f"images/examples/{name}.png" in page
+        assert (ROOT / "notebooks" / "images" / "examples" / f"{name}.png").is_file()
