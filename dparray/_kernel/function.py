@@ -20,10 +20,11 @@ from dparray._array.operands import dispatch_override, layout_of
 from dparray._compiler import compile
 from dparray._compiler.kernel import Kernel
 from dparray._compiler.numba.backend import lock
-from dparray._compiler.numba.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
+from dparray._compiler.numba.checks import CheckedKernel, checked_copy, describe_fault
 from dparray._driver import driver_of, order_of, traits_of
 from dparray._driver.interface import Target
 from dparray._evaluate.writes import settle_blocks
+from dparray._ir.checks import RECORD_SIZE
 from dparray._kernel.arguments import (
     Binder,
     Bound,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dparray._ir import interpreter
+from dparray._ir import checks, interpreter
 from dparray._ir.instructions import Function, Op, constant
 from dparray._ir.interpreter import Machine, Memory
 from dparray._ir.passes import remove_unused, simplify
@@ -395,6 +395,31 @@ def test_prints_and_checks_reach_the_machine(capsys: pytest.CaptureFixture[str])
     with pytest.raises(IndexError, match=r"a fault: \(1,\)"):
         interpreter.run(build.end(), [], [2])
     assert capsys.readouterr().out == "0 True\n1 True\n"
+
+
+def test_failed_checks_are_recorded_on_devices() -> None:
+    build = Builder()
+    x = build.parameter("x", Pointer(I64, 1))
+    i = build.index()
+    inside = build.op("lt", BOOL, i, whole(2))
+
+    def checked(control: Op) -> None:
+        build.op("check", None, inside, i, whole(9), whole(2), attribute=(7, 2, 0b10))
+        build.leave(control)
+
+    build.branch(build.op("ne", BOOL, i, whole(5)), checked, build.leave)
+    build.store(x, i, whole(1))
+    function = build.end()
+    checks.record_checks(function)
+    verify(function, "record_checks")
+    out, record = Memory(np.zeros(6, np.int64)), Memory(np.zeros(checks.RECORD_SIZE, np.int64))
+    size = checks.RECORD_SIZE
+    interpreter.run(function, [(out, 0), size, 8, (record, 0), size, 8], [6])
+    assert out.data.tolist() == [1] * 6
+    faults, *described = record.data[: checks.INDICES].tolist()
+    assert (faults, described) == (3, [7, 2, 0b10, 1])  # of the work-items 2, 3 and 4
+    assert record.data[checks.INDICES :][:2].tolist() == [2, 9]
+    assert record.data[checks.SHAPE] == 2
 
 
 def test_a_machine_may_replace_what_memory_does() -> None:

@@ -50,7 +50,7 @@ BUDGETS = {
     "runtime": 4_260,
     "memory": 4_190,
     "graph": 2_140,
-    "ir": 2_320,
+    "ir": 2_420,
     "language": 14_900,
     "codegen": 3_730,
     "compiler": 16_230,

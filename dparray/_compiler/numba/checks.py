@@ -19,18 +19,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from dparray._compiler.numba.diagnosis import RECORD
+from dparray._ir.checks import INDICES, SHAPE
 from dparray._language.device_function import DeviceFunction
 from dparray._language.references import referred_values
 from dparray._language.source import Source, quote, source_of
 from dparray.kernel_api import AtomicRef, vec_load, vec_store
-
-MAX_CHECKED_DIMENSIONS = 8
-# The layout of the record after the number of faults; bit k of UNSIGNED means that index k is
-# unsigned.
-SITE, INDEX_COUNT, UNSIGNED, DIMENSIONS, INDICES = range(1, 6)
-SHAPE = INDICES + MAX_CHECKED_DIMENSIONS
-RECORD_SIZE = SHAPE + MAX_CHECKED_DIMENSIONS
-
 
 #: The problem at a site, with its source, the offending number, and the shape.
 _INDEX = "index {found} is out of bounds of {there}, whose shape is {shape}"

@@ -12,13 +12,6 @@ from numba.core import cgutils, types
 from numba.np.arrayobj import make_array
 
 from dparray._compiler.numba.checks import (
-    DIMENSIONS,
-    INDEX_COUNT,
-    INDICES,
-    MAX_CHECKED_DIMENSIONS,
-    SHAPE,
-    SITE,
-    UNSIGNED,
     check,
     checked_assertion,
     checked_dimension,
@@ -33,6 +26,15 @@ from dparray._compiler.numba.checks import (
 from dparray._compiler.numba.device_code.exceptions import SPACES, check_dimension, check_step
 from dparray._compiler.numba.registration import device_overload, instructions
 from dparray._compiler.numba.types import VectorType
+from dparray._ir.checks import (
+    DIMENSIONS,
+    INDEX_COUNT,
+    INDICES,
+    MAX_NUMBERS,
+    SHAPE,
+    SITE,
+    UNSIGNED,
+)
 from dparray.kernel_api import vec_full, vec_load, vec_store
 
 _INT64 = ir.IntType(64)
@@ -45,7 +47,7 @@ def _is_checked(array: Any, index: Any) -> bool:
     kinds = _kinds(index)
     return (
         isinstance(array, types.Array)
-        and len(kinds) <= array.ndim <= MAX_CHECKED_DIMENSIONS
+        and len(kinds) <= array.ndim <= MAX_NUMBERS
         and all(isinstance(kind, types.Integer) for kind in kinds)
     )
 
