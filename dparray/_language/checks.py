@@ -159,13 +159,11 @@ class Checks(Calls):
             return translate()
         return self.branch(Number(inside), translate, lambda: otherwise)
 
-    def check_item(self, index: Any, position: Number, count: int, node: ast.AST) -> Number:
-        if not self.checks_here:
-            return position
-        extent = self.number(Constant(count))
-        inside = self.are_inside([position], [extent])
-        self.check(inside, _INDEX, [index], [extent], node, _array_of(node))
-        return Number(self.op("select", I64, inside, position.op, self.constant(0, I64)))
+    def check_item(self, index: Any, position: Number, count: int, node: ast.AST) -> None:
+        if self.checks_here:
+            extent = self.number(Constant(count))
+            inside = self.are_inside([position], [extent])
+            self.check(inside, _INDEX, [index], [extent], node, _array_of(node))
 
     # -- other faults -----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray._ir.instructions import Op
-from dparray._ir.types import BOOL, F16, F32, F64, I64, PRIVATE, Pointer, Type, of_dtype
+from dparray._ir.types import BOOL, F16, F32, F64, I64, PRIVATE, U64, Pointer, Type, of_dtype
 from dparray._language import prelude
 from dparray._language.advice import Notes
 from dparray._language.errors import NOT_AN_ELEMENT, Refusal
@@ -171,8 +171,8 @@ class Memory(Numbers):
         """Return where a part of an array starts, inside of it."""
         raise NotImplementedError
 
-    def check_item(self, index: Any, position: Number, count: int, node: ast.AST) -> Number:
-        """Return the position of an item, inside of a tuple."""
+    def check_item(self, index: Any, position: Number, count: int, node: ast.AST) -> None:
+        """Report an index outside of a tuple."""
         raise NotImplementedError
 
     def check_step(self, step: Any, node: ast.AST) -> None:
@@ -284,9 +284,16 @@ class Memory(Numbers):
             if not -count <= index.value < count:
                 raise Refusal(f"a vector of {count} has no element {index.value}", node)
             return self.lane(owner, index.value % count)
-        position = self.position(index, self.number(Constant(count)), node)
-        position = self.check_item(index, position, count, node)
+        position = self.item_position(index, count, node)
         return Number(self.op("extract", owner.type.scalar, owner.op, position.op))
+
+    def item_position(self, index: Any, count: int, node: ast.AST) -> Number:
+        """Return the position of an item; an index outside selects the first item."""
+        position = self.position(index, self.number(Constant(count)), node)
+        self.check_item(index, position, count, node)
+        unsigned = self.to(position, U64).op
+        inside = self.op("lt", BOOL, unsigned, self.constant(count, U64))
+        return Number(self.op("select", I64, inside, position.op, self.constant(0, I64)))
 
     def item(self, owner: Tuple, index: Any, node: ast.AST) -> Any:
         """Return an item of a tuple, or a part of it."""
@@ -322,8 +329,7 @@ class Memory(Numbers):
         for number, each in enumerate(owner.items):
             place = self.op("offset", memory.type, memory, self.constant(number * kind.lanes, I64))
             self.op("store", None, place, self.to(each, kind).op, attribute=alignment)
-        position = self.position(index, self.number(Constant(count)), node)
-        start = self.check_item(index, position, count, node).op
+        start = self.item_position(index, count, node).op
         if kind.lanes > 1:
             start = self.op("mul", I64, start, self.constant(kind.lanes, I64))
         place = self.op("offset", memory.type, memory, start)

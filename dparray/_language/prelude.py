@@ -15,13 +15,13 @@ def float_floordiv(a: Any, b: Any) -> Any:
     if b == 0:
         return a / b
     rest = math.fmod(a, b)
+    one = b**0
     quotient = (a - rest) / b
     if rest != 0 and (b < 0) != (rest < 0):
-        quotient = quotient - (b / b)
+        quotient = quotient - one
     if quotient == 0:
         return math.copysign(quotient, a / b)
     floored = math.floor(quotient)
-    one = b / b
     if quotient - floored > one / (one + one):
         floored = floored + one
     return floored

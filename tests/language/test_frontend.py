@@ -358,6 +358,30 @@ def test_private_memory_and_an_index_into_a_tuple_at_run_time() -> None:
     assert out.tolist() == [5 + 300, 10 + 500, 15 + 700]
 
 
+def test_an_index_outside_of_a_tuple_or_a_vector_selects_the_first_item() -> None:
+    def kernel(item: Any, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i] = TABLE[x[i]] + dp.vec(10, 20, 30)[x[i]]
+
+    x, out = np.array([1, -1, 4, -5, 2**40]), np.zeros(5, np.int64)
+    run(kernel, 5, x, out)
+    assert out.tolist() == [23, 37, 12, 12, 12]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_of_floats_round_down_as_in_numpy(dtype: str) -> None:
+    def kernel(item: Any, x: Any, y: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[0, i], out[1, i] = divmod(x[i], y[i])
+
+    numbers = np.array([1, -1, 0.1, -2.5, 0, np.inf, -np.inf, np.nan, 1e30], dtype)
+    x, y = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    out = np.zeros((2, x.size), dtype)
+    run(kernel, x.size, x, y, out)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(out, [np.floor_divide(x, y), np.remainder(x, y)])
+
+
 def test_print_and_printf(capsys: pytest.CaptureFixture[str]) -> None:
     def kernel(item: Any, x: Any) -> None:
         i = item.get_id(0)

@@ -77,6 +77,8 @@ CASES = [
     ),
     ("n = 2\nfor k in range(3): n = n ** (k - 1)", "n ** (k - 1)", r"or x \*\* max\(k, 0\)"),
     ("x[0] = 2 ** int(x[0])", "2 ** int(x[0])", "the exponent of this power of integers may be"),
+    ("y = dp.PrivateArray(2**32, int)", "dp.PrivateArray(2**32, int)", r"at most 2\*\*31 - 1"),
+    ("item.get_sub_group().get_local_id(0)", "item.get_sub_group().get_local_id(0)", "no argument"),
     ("x[0] = None", "x[0] = None", "a value used here is None"),
     ("print(x)", "print(x)", r"print takes numbers and strings in a kernel; got float64\[1-D"),
 ]

@@ -81,6 +81,8 @@ def _allocated(
             "LocalArray: work-items of a Range do not share local memory; use an NdRange", node
         )
     count = math.prod(map(int, extents)) * (2 if is_complex else 1)
+    if count >= 1 << 31:
+        raise Refusal(f"{what}: it has at most 2**31 - 1 elements; got the shape {extents}", node)
     memory = front.op("allocate", Pointer(kind, space), attribute=count)
     front.shapes[memory] = tuple(map(int, extents))
     if fill_zeros is not None and known(fill_zeros, "fill_zeros"):

@@ -91,9 +91,10 @@ def method(
 
 
 def _of_sub_group(front: Any, name: str, values: Sequence[Any], node: Any) -> Number:
-    for value in values:
-        if not (isinstance(value, Constant) and value.value == 0):
-            raise Refusal(f"a sub-group has one dimension: {name}(0), or {name}()", node)
+    if values:
+        raise Refusal(
+            f"a sub-group has one dimension: item.get_sub_group().{name}() has no argument", node
+        )
     return front.index(_LANES[name], 0)
 
 
