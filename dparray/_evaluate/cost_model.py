@@ -95,6 +95,7 @@ def _additions(nodes: Sequence[Node]) -> tuple[float, float]:
     total = traversal = 0.0
     cost: float
     for node in nodes:
+        least = 0.5
         op, walked = node.op, node
         assert op is not None
         if isinstance(op, Reduce):
@@ -104,6 +105,8 @@ def _additions(nodes: Sequence[Node]) -> tuple[float, float]:
             cost = COPYING if _is_copy(node) else op.cost
             if type(op) is Op and op.float_cost and node.signature[0].kind == "f":
                 cost = op.float_cost
+            elif type(op) is Op and op.number_cost and _divides_by_a_number(node):
+                cost = least = op.number_cost
             is_by_row = any(
                 isinstance(part, Node) and part.shape != node.shape and part.size > 1
                 for part in node.operands
@@ -111,10 +114,15 @@ def _additions(nodes: Sequence[Node]) -> tuple[float, float]:
         size = walked.size * _share_of_a_vector(node)
         is_cached = size <= CACHED_ELEMENTS
         total += size * (cost if is_cached else cost + FROM_MEMORY)
-        traversal = max(traversal, size * (0.5 if is_cached else 0.5 + KERNEL_FROM_MEMORY))
+        traversal = max(traversal, size * (least if is_cached else least + KERNEL_FROM_MEMORY))
         if is_by_row and walked.shape:
             total += walked.size // max(walked.shape[-1], 1) * ROW
     return total, traversal
+
+
+def _divides_by_a_number(node: Node) -> bool:
+    """Return whether the operands are integers, the second one a number."""
+    return node.signature[0].kind in "iu" and not isinstance(node.operands[1], Node)
 
 
 def _is_copy(node: Node) -> bool:

@@ -6,6 +6,7 @@ to maps and reductions of views or to a custom kernel, all of them pending.
 
 from __future__ import annotations
 
+import math
 import numbers
 import string
 from collections.abc import Sequence
@@ -133,13 +134,24 @@ def _einsum_small(subscripts: str, arrays: tuple[Any, ...], optimize: Any) -> nd
         if type(x) is not ndarray:
             return None
         products *= x.size
-    if products > limits.host_elements:
-        return None
-    if not arrays:
+    if not arrays or products > limits.host_elements < _count_of_products(subscripts, arrays):
         return None
     # With two or fewer arrays the order does not matter; with more it determines the dtype.
     optimize = optimize if len(arrays) > 2 and optimize is not None else False
     return compute_small(partial(np.einsum, subscripts, optimize=optimize), *arrays)
+
+
+def _count_of_products(subscripts: str, arrays: tuple[ndarray, ...]) -> float:
+    """Return the number of products, the size of all indices together; infinite if unknown."""
+    sizes: dict[str, int] = {}
+    given = subscripts.partition("->")[0].split(",")
+    if len(given) != len(arrays):
+        return math.inf
+    for letters, x in zip(given, arrays, strict=True):
+        if len(letters) != len(x.shape) or not letters.isalpha():  # spaces, or an ellipsis
+            return math.inf
+        sizes.update(zip(letters, x.shape, strict=True))
+    return math.prod(sizes.values())
 
 
 class _Labels(NamedTuple):

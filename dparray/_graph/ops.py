@@ -40,6 +40,8 @@ class Op:
         takes_half: whether computing float16 in float32 and rounding afterwards is correct.
         cost: the cost of one element, in additions.
         float_cost: NumPy's cost for one float element, if it has no vector code for floats.
+        number_cost: NumPy's cost for one integer element if `x2` is a number, which it divides by
+            with a multiplication; a kernel's cost is not lower.
         functions: device functions that the expression calls, by name. Such an operation has no
             precompiled kernel and no host implementation: a generated kernel always computes it.
         is_device_only: the same for an operation whose expression calls no function.
@@ -72,6 +74,7 @@ class Op:
     kinds: str = "f"
     cost: int = 1
     float_cost: int = 0
+    number_cost: int = 0
     integer: str = ""
     boolean: str = ""
     complex: str = ""
@@ -458,6 +461,7 @@ _ROWS = (
         integer=_DIVISOR + "{T}(0) if {1} == 0 else ({T}(-{0}) if {t}n else {T}({0} // {t}d))",
         kinds="iuf",
         cost=8,
+        number_cost=2,
     ),
     Op(
         "remainder",

@@ -487,3 +487,12 @@ def test_limits_and_selections_of_the_host(name: str, dtype: str) -> None:
         expected = LIMITS[name](np, *values)
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("size", [100_000, 1_000_000])
+def test_numpy_divides_integers_by_a_number_with_multiplications(size: int) -> None:
+    """A kernel divides each element; for other divisors, NumPy does, too."""
+    with limits.force("fused"):
+        x = dp.asarray(np.arange(size))
+        by_number, by_array = (cost_model.saved_additions([(x // y)._node]) for y in (7, x + 1))
+    assert by_number <= 0 < by_array
