@@ -68,7 +68,10 @@ def _integer(value: int) -> tuple[str, Packed]:
         return "i8", pack_scalar(ctypes.c_int64(value))
     if 0 <= value < 2**64:
         return "u8", pack_scalar(ctypes.c_uint64(value))
-    raise TypeError(f"the integer {value}, which does not fit into 64 bits")
+    raise TypeError(
+        f"the integer {value}, which does not fit into 64 bits; pass a floating-point number: "
+        f"float({value})"
+    )
 
 
 def _complex(value: complex) -> Packed:
