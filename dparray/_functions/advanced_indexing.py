@@ -110,7 +110,7 @@ def _check_masks(x: ndarray, index: Any) -> None:
     for entry in index if type(index) is tuple else (index,):
         if entry is Ellipsis:
             return
-        if entry is None:
+        if entry is None or isinstance(entry, bool):  # neither takes an axis
             continue
         shape = np.shape(entry) if isinstance(entry, list | tuple) else getattr(entry, "shape", ())
         is_mask = (

@@ -179,6 +179,31 @@ def test_an_ellipsis_for_no_axes_is_between_indices(index: Any, executor: str) -
     np.testing.assert_array_equal(x.asnumpy(), host)
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda rows, columns, mask: (True, mask),
+        lambda rows, columns, mask: (mask, True),
+        lambda rows, columns, mask: (True, True, mask),
+        lambda rows, columns, mask: (True, rows),
+        lambda rows, columns, mask: (np.True_, rows),
+        lambda rows, columns, mask: (rows, True),
+        lambda rows, columns, mask: (True, slice(None), columns),
+        lambda rows, columns, mask: (True, ..., columns),
+        lambda rows, columns, mask: (None, True, mask),
+    ],
+)
+def test_a_boolean_beside_a_mask_takes_no_axis(index: Any, executor: str) -> None:
+    values = np.arange(12.0).reshape(3, 4)
+    masks = values[:, 1] > 2, values[1] > 5, values > 4
+    x = dp.asarray(values)
+    found = x[index(*map(dp.asarray, masks))]
+    np.testing.assert_array_equal(found.asnumpy(), values[index(*masks)])
+    x[index(*map(dp.asarray, masks))] = -1
+    values[index(*masks)] = -1
+    np.testing.assert_array_equal(x.asnumpy(), values)
+
+
 def test_positions_that_are_broadcast_away_are_not_looked_at() -> None:
     host = numbered((2, 3))
     with dp.config.override(host_tier=False):
