@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping, Sequence
-from types import BuiltinFunctionType, NoneType
+from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -109,4 +109,9 @@ def _is_readable(value: Any) -> bool:
         return all(map(_is_readable, value))
     is_number = isinstance(value, type) and issubclass(value, _NUMBERS)
     is_constant = is_number or value is math or isinstance(value, (ndarray, *_CONSTANTS))
-    return is_constant or hasattr(value, "py_func")
+    return is_constant or is_function(value)
+
+
+def is_function(value: Any) -> bool:
+    """Return whether a value is a function that compiled code may call."""
+    return isinstance(value, FunctionType | BuiltinFunctionType) or hasattr(value, "py_func")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
-from dparray._jit.captured import check_types, check_value
+from dparray._jit.captured import check_types, check_value, is_function
 from dparray._jit.casts import Casts
 from dparray._jit.inference import (
     ABOUT_ARRAYS,
@@ -41,6 +41,7 @@ from dparray._jit.regions import (
     launcher,
     scalarized,
     type_key,
+    with_functions,
 )
 from dparray._jit.source import (
     Source,
@@ -168,7 +169,7 @@ class NativeRegion:
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
         if placement is not None and not traits_of(placement.queue).shares_memory:
             return self._run_elsewhere(types, values, placement.queue)
-        host = host_arguments(values)
+        host = host_arguments([None if is_function(each) else each for each in values])
         found = self._compiled.get(tuple(types.values()))
         native, kinds = found or self._compile(types, orders_of(self.inputs, values))
         queue = placement.queue if placement else None
@@ -203,13 +204,14 @@ class NativeRegion:
         if self.outputs:
             names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
-        definition = definition_of(self._name, self.inputs, body)
-        inferred = Inference(definition, types, self.source.names)
-        code = NativeCode(self.source, definition, inferred, self.options)
+        source, plain = with_functions(self.source, {name: types[name] for name in self.inputs})
+        definition = definition_of(self._name, [*plain], body)
+        inferred = Inference(definition, plain, source.names)
+        code = NativeCode(source, definition, inferred, self.options)
         if self.must_be_exact and code.doubts:
             raise KernelCompileError("NumPy's dtypes are not known to Numba")
         native = code.build()
-        kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
+        kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in plain.items()]
         if None not in kinds:
             native.compile_types(tuple(kinds))
         self._compiled[tuple(types.values())] = found = native, inferred.variables

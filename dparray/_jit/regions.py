@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextvars import ContextVar
+from dataclasses import replace
 from math import prod
 from operator import index
 from types import FunctionType, ModuleType
@@ -21,7 +22,14 @@ import numpy as np
 from dparray import config, kernel_api
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
-from dparray._jit.captured import check_types, check_value, of_one_type, unpacked, unreadable
+from dparray._jit.captured import (
+    check_types,
+    check_value,
+    is_function,
+    of_one_type,
+    unpacked,
+    unreadable,
+)
 from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update, put_first
 from dparray._jit.division import IDENTITIES, divided, range_of
@@ -448,7 +456,7 @@ class ParallelRegion:
             if isinstance(kind, Value):
                 arguments.append(name)
             elif isinstance(kind, Known):
-                constants[name] = kind.value
+                constants[name] = _for_kernel(kind.value)
             else:
                 raise KernelCompileError(f"{name} is neither an array nor a number")
         accumulators = self._accumulators(types)
@@ -547,7 +555,8 @@ class ParallelRegion:
 
     def _inferred(self, given: Mapping[str, Any]) -> Inference:
         """Return the types in the loop for types of its captured variables."""
-        return Inference(definition_of("loop", [], [self.node]), given, self.source.names)
+        source, plain = with_functions(self.source, given)
+        return Inference(definition_of("loop", [], [self.node]), plain, source.names)
 
     def _kernel(
         self,
@@ -621,11 +630,12 @@ class ParallelRegion:
         body = [*(copied([*self.functions.values()]) if config.debug else ()), loop]
         body.append(ast.Return(ast.Tuple(names, ast.Load())))
         name = f"{self.source.function.__name__}_line_{self.line}"
-        definition = definition_of(name, [*numbers, *self.captured], body)
-        given_types = {**types, **self._accumulators(types)}
+        source, plain = with_functions(self.source, {each: types[each] for each in self.captured})
+        definition = definition_of(name, [*numbers, *plain], body)
+        given_types = {**plain, **self._accumulators(types)}
         parameters = {**dict.fromkeys(numbers, WEAK_INT), **given_types}
-        inferred = Inference(definition, parameters, self.source.names)
-        code = NativeCode(self.source, definition, inferred, self.options)
+        inferred = Inference(definition, parameters, source.names)
+        code = NativeCode(source, definition, inferred, self.options)
         native = code.build()
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in parameters.items()]
         if None not in kinds:
@@ -640,6 +650,7 @@ class ParallelRegion:
         types: dict[str, Any],
         queue: Any,
     ) -> Any:
+        given = {name: None if is_function(x) else x for name, x in given.items()}
         host = dict(zip(given, host_arguments(given.values()), strict=True))
         accumulators = self._accumulators(types)
         for name, kind in accumulators.items():
@@ -735,6 +746,21 @@ class _Divider(ast.NodeTransformer):
         self.doubts += doubts
         self.has_lines |= has_lines
         return statements
+
+
+def with_functions(source: Source, types: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
+    """Return a source whose names have the functions among a region's inputs.
+
+    Return also the types of the inputs, with ``None`` for these functions.
+    """
+    functions = {
+        name: kind.value
+        for name, kind in types.items()
+        if isinstance(kind, Known) and is_function(kind.value)
+    }
+    plain = {name: Known(None) if name in functions else kind for name, kind in types.items()}
+    plain = {f"__{name}" if name in functions else name: kind for name, kind in plain.items()}
+    return replace(source, names={**source.names, **functions}) if functions else source, plain
 
 
 def call_of_region(

@@ -152,12 +152,21 @@ def source_of(function: FunctionType) -> Source:
             f"{function.__name__}: dp.jit reads the source of a function, which is not available "
             "here; define the function in a file or a notebook cell"
         ) from error
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    definition = tree.body[0]
+    try:
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except SyntaxError:  # a lambda in the lines of a longer statement
+        tree = ast.Module([], [])
+    definition = tree.body[0] if tree.body else None
+    lambdas = {ast.dump(node): node for node in ast.walk(tree) if isinstance(node, ast.Lambda)}
+    if function.__name__ == "<lambda>" and len(lambdas) == 1:
+        (only,) = lambdas.values()
+        returned: list[ast.stmt] = [ast.copy_location(ast.Return(only.body), only.body)]
+        definition = definition_of("lambda_function", [], returned)
+        definition.args = only.args
     if not isinstance(definition, ast.FunctionDef):
         raise KernelCompileError(
-            f"{function.__name__}: dp.jit compiles plain functions, not a lambda, a class or an "
-            "async function; write def"
+            f"{function.__name__}: dp.jit compiles plain functions, and a lambda that is the only "
+            "one in its lines, not a class or an async function; write def"
         )
     ast.increment_lineno(definition, first - 1)
     shift = len(lines[0]) - len(lines[0].lstrip())
