@@ -60,10 +60,8 @@ def _is_guarded(used: str, text: str) -> bool:
     "tests",
     [
         ("tests/test_tiny.py", "tests/host/test_host_launches.py"),
-        pytest.param(("--part", "1/8", "tests/kernel", "tests/jit"), marks=pytest.mark.slow),
-        pytest.param(
-            ("--part", "1/8", "tests/functions", "tests/evaluate"), marks=pytest.mark.slow
-        ),
+        pytest.param(("--part", "1/24", "tests/kernel", "tests/jit"), marks=pytest.mark.slow),
+        pytest.param(("--part", "1/24", "tests/functions"), marks=pytest.mark.slow),
     ],
     ids=lambda tests: tests[-1],
 )

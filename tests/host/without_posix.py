@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy  # noqa: F401
+from _pytest import tmpdir
 
 from tests.host.on_host import (  # noqa: F401  the hooks of that plugin
     pytest_collection_modifyitems,
@@ -105,6 +106,7 @@ def _install() -> None:
         sys.modules.pop(name, None)
     # Python's subprocess is that of Linux, and ends processes by a signal that dparray cannot name.
     subprocess.signal = types.SimpleNamespace(**vars(signal))  # type: ignore[attr-defined]
+    tmpdir.get_user_id = lambda: None  # as pytest does on Windows
     for name in OS_NAMES:
         if hasattr(os, name):
             delattr(os, name)
