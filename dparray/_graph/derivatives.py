@@ -9,7 +9,7 @@ dparray's functions and these names:
 - ``~`` in front: the product is 0 where the cotangent is 0, even if the derivative is infinite
   (:func:`dparray.gradients.rules.safe`).
 
-In rows of reductions, ``x`` is the array, ``g`` and ``r`` have the reduced axes with length 1,
+In rows of reductions, ``x`` is the array, and ``g`` and ``r`` have the reduced axes with length 1.
 ``n`` is the number of reduced elements, and ``m`` the same less the correction.
 
 ``"0"`` stands for a derivative that is zero wherever it exists, and ``None`` for an operation with

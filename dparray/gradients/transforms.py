@@ -359,7 +359,7 @@ def jacobian(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any
     """Return a function that returns the Jacobian of ``f``.
 
     It has the shape of the result followed by that of the argument. For trees it has the structure
-    of the result, with the structure of the argument in the place of each array. It takes a
+    of the result, with that of the argument instead of each array. It takes a
     backward pass for each element of the result, or a forward pass for each element of the
     argument if these are fewer.
 
