@@ -41,4 +41,5 @@ def test_results_go_to_arrays_of_more_dimensions(
             count = 1 if name == "sqrt" else 2
             getattr(dp, name)(*operands[:count], out=ours)
             getattr(np, name)(*(x, y)[:count], out=theirs)
-        np.testing.assert_array_equal(ours.asnumpy(), theirs)
+        # The last bit of hypot is that of the device's library.
+        np.testing.assert_allclose(ours.asnumpy(), theirs, rtol=1e-15 if name == "hypot" else 0)
