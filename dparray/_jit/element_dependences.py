@@ -2,8 +2,8 @@
 
 The loop is traced for small arrays of several sizes: its index expressions and conditions are
 computed, and the elements that each iteration reads and writes are compared. The iterations depend
-on each other if they do for all of these sizes. What follows from elements (``x[k[i]]``,
-``if x[i] > 0``) is unknown, and an access there is left out.
+on each other if they do for all of these sizes. An access that depends on elements (``x[k[i]]``,
+``if x[i] > 0``) is unknown and left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What compiled code cannot compute as Python does: texts of numbers, some ranges and powers.
+"""Code that only Python computes as written: texts of numbers, some ranges and powers.
 
 Numba's text of a float is ``<object type:float64>``. Its ``arange`` rounds floats otherwise, and
 has more elements for large ``uint64``. It does not compile ``axis=`` in a conditional expression,

@@ -26,7 +26,7 @@ class Advice(NamedTuple):
 
 
 class Notes:
-    """What is noted while a kernel is translated.
+    """The notes that are taken while a kernel is translated.
 
     Attributes:
         line: the line of the kernel's statement that is being translated, from the ``def``.

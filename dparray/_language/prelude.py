@@ -207,7 +207,7 @@ def fill(array: Any, count: Any, value: Any) -> None:
 
 
 def rounded_integer(number: Any, digits: Any) -> Any:
-    """Return an integer rounded to a number of digits, halves to even."""
+    """Return an integer rounded to a number of digits, and to an even digit in the middle."""
     unit = number**0
     ten = unit * 10
     if digits >= 0:

@@ -1,4 +1,4 @@
-"""What names stand for while a function is translated.
+"""The values that names stand for while a function is translated.
 
 Only a :class:`Number` is computed at run time. Arrays, tuples and complex numbers consist of
 numbers, and everything else is known when the kernel is compiled, so the IR has numbers and
