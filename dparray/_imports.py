@@ -142,8 +142,10 @@ def refuse_calls(name: str, instead: str) -> None:
 
     class Module(ModuleType):
         def __call__(self, *arguments: Any, **named: Any) -> None:
-            given = ", ".join(map(repr, arguments))
-            line = f"{instead.partition('(')[0]}({given})" if given else instead
+            line = instead
+            if arguments and all(isinstance(value, str | int | tuple) for value in arguments):
+                texts = [f'"{value}"' if type(value) is str else repr(value) for value in arguments]
+                line = f"{instead.partition('(')[0]}({', '.join(texts)})"
             raise TypeError(f"{short} is a module, not a function; write {line}")
 
         def __reduce__(self) -> tuple[Any, ...]:  # cloudpickle only knows plain modules

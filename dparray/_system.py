@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import os
 import platform
 import signal
@@ -44,7 +43,6 @@ def bind_to_cores(cores: list[int]) -> None:
     os.sched_setaffinity(0, cores)
 
 
-@functools.cache
 def processor_name(source: Path = Path("/proc/cpuinfo")) -> str:
     """Return the name of the processor."""
     with contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ from typing import Any
 def mark_powers(definition: ast.FunctionDef, names: Mapping[str, Any]) -> None:
     """Mark the powers whose exponents are not negative.
 
-    Copies of the nodes keep the marks (see :mod:`dparray._jit.powers`).
+    Copies of the nodes keep the marks (see :mod:`dparray._jit.only_python`).
     """
     powers: list[Any] = [
         node

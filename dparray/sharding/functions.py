@@ -11,6 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -488,9 +489,9 @@ def _dparray_function(
             f"kernel {args[0].__name__}: an argument is a sharded array; launch the kernel over "
             "its shards: dp.call_kernel(kernel, dp.sharding.ShardedRange(x), x)"
         )
-    if getattr(library(), name, None) is not function and name in _known():
-        module = function.__module__.rpartition(".")[2]
-        raise _unsupported(name if module == "dparray" else f"{module}.{name}")
+    known = getattr(library(), name, function)
+    if not (known is function or isinstance(known, ModuleType)) and name in _known():
+        raise _unsupported(".".join([*function.__module__.split(".")[1:2], name]))
     return call(name, args, options)
 
 

@@ -173,6 +173,15 @@ ELSEWHERE = {
     "dp.simulate": "tests/simulator/test_simulate.py",
     "dp.device_func": "takes no array",
 }
+ELSEWHERE |= {
+    f"dp.{name}": "calls a function with its own operands; tests/gradients/test_statements.py"
+    for name in names_in(
+        """
+        checkpoint custom_gradient grad hessian hvp jacobian jvp linearize stop_gradient
+        value_and_grad vjp
+        """
+    )
+}
 ELSEWHERE |= {f"dp.random.{name}": "tests/functions/test_random.py" for name in dp.random.__all__}
 
 Call = Callable[[Callable[[str], Any]], Any]
