@@ -81,6 +81,7 @@ from dparray._language.intrinsics import (
 from dparray._language.source import TEXT
 from dparray._layout import Layout
 from dparray.config import Tuning
+from dparray.kernel_api import AtomicRef, MemoryOrder, MemoryScope, group_barrier, select_from_group
 
 # Dtypes that a kernel can compute in; "E" is bfloat16.
 _KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?eEfdFD")
@@ -454,9 +455,14 @@ def linearize(
     )
 
 
-#: The global names that the source of operations refers to.
+#: The global names that the source of kernels refers to.
 NAMESPACE: dict[str, Any] = {
+    "AtomicRef": AtomicRef,
+    "MemoryOrder": MemoryOrder,
+    "MemoryScope": MemoryScope,
+    "group_barrier": group_barrier,
     "math": math,
+    "select_from_group": select_from_group,
     "bfloat16": bfloat16,
     "bfloat16_bits": bfloat16_bits,
     "bfloat16_value": bfloat16_value,

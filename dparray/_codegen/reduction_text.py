@@ -709,11 +709,11 @@ class Text:
         """
         inner = "        "
         self._add("own = uint64(sub_group.get_local_id())")
-        self._add(f"half = uint64({self.size}) // uint64(2)")
-        self._add("while half > uint64(0):")
-        self._merge_others(folded, "select_from_group(sub_group, {own}, own ^ half)")
+        self._add(f"distance = uint64({self.size}) // uint64(2)")
+        self._add("while distance > uint64(0):")
+        self._merge_others(folded, "select_from_group(sub_group, {own}, own ^ distance)")
         self._settle(folded, "", inner)
-        self._add("half = half // uint64(2)", indent=inner)
+        self._add("distance = distance // uint64(2)", indent=inner)
         for number in folded:
             for accumulator in self._names(number, 0).values():
                 first = f"select_from_group(sub_group, {accumulator}, uint64(0))"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from types import FunctionType
@@ -27,6 +28,8 @@ from dparray._language.values import (
     described,
 )
 
+# Reading a signature takes longer than translating most calls.
+_signature = functools.lru_cache(maxsize=512)(inspect.signature)
 #: The modules whose functions are written in the language, without a decorator.
 _OWN_MODULES = ("dparray._language.", "dparray.kernels.", "kernels.")
 #: Functions of these modules are no functions of users.
@@ -100,7 +103,7 @@ class Calls(Control):
     ) -> Any:
         """Translate the call of a function of the language."""
         try:
-            inspect.signature(handler).bind(self, node, *arguments, **named)
+            _signature(handler).bind(self, node, *arguments, **named)
         except TypeError as error:
             raise Refusal(builtins.wrong_call(called, node, error), node) from None
         return handler(self, node, *arguments, **named)

@@ -5,6 +5,7 @@ After an intended change, `python tests/codegen/test_generated_source.py` update
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from dparray._codegen import elementwise as codegen
 from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.reduction import linearize_reduction
+from dparray._compiler import llvm as writer
 from dparray._compiler.abi import LOW_BITS
 from dparray._compiler.back_ends.spirv import client
 from dparray._compiler.generated import translation
@@ -29,6 +31,7 @@ from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE
 from dparray._graph.reductions import REDUCTIONS, Reduce
+from dparray._language.frontend import translated
 from dparray._language.intrinsics import multiply_add_32
 from dparray._layout import broadcast_shapes, contiguous_strides
 from dparray.config import Tuning
@@ -434,6 +437,29 @@ def test_indices_are_not_divided_in_64_bits_on_a_gpu(case: Callable[[], str]) ->
     source = case()
     llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1], TARGET)
     assert not re.findall(r"[us]div i64 \S+ %", llvm)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_no_variable_has_the_name_of_a_function(case: Callable[[], str]) -> None:
+    assigned = {
+        node.id
+        for node in ast.walk(ast.parse(case()))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    assert assigned
+    assert not assigned & codegen.NAMESPACE.keys()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_programs_of_the_ir_have_about_as_many_instructions(case: Callable[[], str]) -> None:
+    """The module that the typed IR becomes, beside that of the text's own translator."""
+    source = case()
+    modules = (
+        writer.module(translated(codegen.function_of(source), TYPES[source])),
+        translation.translated(source, TYPES[source]),
+    )
+    sizes = [client.optimised(module, TARGET)[0].count("\n  ") for _, module in modules]
+    assert sizes[0] <= 1.25 * sizes[1]
 
 
 @pytest.mark.parametrize("stride", [3, -3, 0, (1 << 31) - 1])
