@@ -44,6 +44,7 @@ CPU_ONLY = (
 OF_CPU_FORMS = (
     # kernels call no functions without @dp.device_func
     "test_functions_that_are_called_compute_in_the_dtypes_of_their_arguments",
+    "test_functions_of_arrays",
     "test_a_known_call_enters_few_functions",
     "test_an_array_that_numpy_returns_as_it_is_given_is_copied",
     "test_a_window_that_needs_smaller_tiles",  # of 80 KiB, more than LOCAL_MEMORY

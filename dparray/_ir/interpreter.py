@@ -99,16 +99,27 @@ class WorkItem:
         self.global_id = tuple(group_id[d] * local_size[d] + local_id[d] for d in dimensions)
         self.group_count = tuple(global_size[d] // local_size[d] for d in dimensions)
         self.position = linear(local_id, local_size)
-        # Sub-groups are neighbors in the first dimension; the last of a row may be smaller.
-        rows = -(-local_size[0] // sub_group_size)
-        row, self.lane = divmod(local_id[0], sub_group_size)
-        self.part = linear(local_id[:0:-1], local_size[:0:-1]) * rows + row
-        members = min(sub_group_size, local_size[0] - row * sub_group_size)
+        place = sub_group_of(local_id, local_size, sub_group_size)
+        self.part, self.lane, members, count = place
         self.sub_group_local_id = (self.lane,)
         self.sub_group_size = (members,)
         self.sub_group_max_size = (sub_group_size,)
         self.sub_group_id = (self.part,)
-        self.sub_group_count = (rows * int(np.prod(local_size[1:], dtype=int)),)
+        self.sub_group_count = (count,)
+
+
+def sub_group_of(
+    local_id: Sequence[int], local_size: Sequence[int], width: int
+) -> tuple[int, int, int, int]:
+    """Return the number of a work-item's sub-group, its place, and their size and count.
+
+    Sub-groups are neighbors in the first dimension; the last of a row may be smaller.
+    """
+    rows = -(-local_size[0] // width)
+    row, lane = divmod(local_id[0], width)
+    number = linear(local_id[:0:-1], local_size[:0:-1]) * rows + row
+    members = min(width, local_size[0] - row * width)
+    return number, lane, members, rows * int(np.prod(local_size[1:], dtype=int))
 
 
 def linear(index: Sequence[int], sizes: Sequence[int]) -> int:

@@ -39,7 +39,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "fft.config": (lambda: dp.fft.config, AttributeError, "there is nothing to set"),
     "cupyx.scipy.sparse": (lambda: dp.cupyx.scipy, AttributeError, r"dp\.algorithms"),
     "sparse": (lambda: dp.sparse, AttributeError, r"csr_matvec"),
-    "call of a module": (lambda: dp.device("cuda"), TypeError, r"write dp\.Device\('cuda'\)"),  # type: ignore[operator]
+    "call of a module": (lambda: dp.device("cuda"), TypeError, r'write dp\.Device\("cuda"\)'),  # type: ignore[operator]
     "fields": (lambda: dp.zeros(3, dtype=[("a", "f4")]), dp.DTypeError, "arrays have no fields"),
     "record": (
         lambda: dp.zeros(3, dtype=np.dtype([("a", "f4")])),

@@ -33,6 +33,7 @@ import numpy as np
 
 import dparray as dp
 from dparray._driver import traits_of
+from dparray._ir import interpreter
 from dparray._simulator import language
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -393,7 +394,13 @@ def sub_groups_as_on(queue: Any) -> Iterator[None]:
     def of_consecutive(item: Any, size: tuple[int, ...], width: int) -> Any:
         return sub_group(item, (math.prod(size),), width)
 
+    sub_group_of = interpreter.sub_group_of
+
+    def of_neighbors(at: Sequence[int], size: Sequence[int], width: int) -> Any:
+        return sub_group_of((interpreter.linear(at, size),), (math.prod(size),), width)
+
     with (
+        mock.patch.object(interpreter, "sub_group_of", of_neighbors),
         mock.patch.object(_SIMULATE, "position_in_sub_group", consecutive),
         mock.patch.object(language, "SimulatedSubGroup", of_consecutive),
     ):
