@@ -63,7 +63,7 @@ cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulate
 	  $(on_cuda) $(of_cuda) && exit $$status
 
 # All that needs no option: tests that count kernels set the tests' own options.
-users-tests: venv ## run tests with a user's defaults and an empty cache on three devices; PART=1/8
+users-tests: venv ## run tests with a user's defaults and an empty cache on three devices; PART=1/16
 	@status=0; \
 	$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 --users-defaults $(ARGS) $(part) || status=$$?; \
 	$(on_host) --users-defaults $(of_host) || status=$$?; \
