@@ -7,7 +7,7 @@ var Scorer = {
     const text = title.toLowerCase();
     if (query && query.split(/\s+/).every((word) => text.includes(word)))
       score += Math.min(30, (30 * query.length) / text.length);
-    if (docname.startsWith("project/") || /^\d/.test(docname)) score -= 5;
+    if (docname.startsWith("project/") || /^\d/.test(docname)) score -= 10;
     return score;
   },
   objNameMatch: 11,
