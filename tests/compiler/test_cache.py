@@ -20,7 +20,8 @@ import pytest
 from dparray._compiler import cache
 from tests.support import until
 
-ROOT = Path(__file__).resolve().parents[2]
+# That of an installed package, where the tests are not beside it.
+PACKAGE = Path(cache.__file__).parents[1]
 
 
 @pytest.fixture
@@ -426,11 +427,11 @@ sys.exit(wrong)
 
 
 def start(place: Path, program: str) -> subprocess.Popen[bytes]:
-    environment = dict(os.environ, DPARRAY_CACHE_DIR=str(place), PYTHONPATH=str(ROOT))
+    environment = dict(os.environ, DPARRAY_CACHE_DIR=str(place), PYTHONPATH=str(PACKAGE.parent))
     # The package's __init__ loads all dependencies; these processes need only the cache.
     prelude = (
         "import sys, types; package = types.ModuleType('dparray'); "
-        f"package.__path__ = [{str(ROOT / 'dparray')!r}]; sys.modules['dparray'] = package\n"
+        f"package.__path__ = [{str(PACKAGE)!r}]; sys.modules['dparray'] = package\n"
     )
     return subprocess.Popen([sys.executable, "-c", prelude + program], env=environment)
 
