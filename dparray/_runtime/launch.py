@@ -156,6 +156,8 @@ def _rounded(queue: Queue, size: Sequence[int], most_in_group: int) -> rounding.
         groups = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
     elif not limits.chooses_groups:
         return rounding.in_groups(size, most_in_group, limits.sizes, limits.groups)
+    elif most_in_group == 1:  # The driver launches ranges as they are.
+        return rounding.Rounded(tuple(size), None)
     else:
         groups = rounding.elsewhere(size)
     counted = max(max(groups.size), prod(groups.size) if prod(size) < INDEX_LIMIT else 0)

@@ -314,13 +314,27 @@ def test_bounds_of_an_index_are_one_launch_and_one_read(far: None, dtype: str) -
     np.testing.assert_array_equal(x[on_device].asnumpy(), values[index.astype("i8")])
     with counted() as events:
         x[on_device]
-    assert events["launch"] == 1
+    assert events["launch"] == 1, events
     assert events["copy"] <= 1
     for wrong in (100, -101):
         if np.iinfo(dtype).min <= wrong <= np.iinfo(dtype).max:
             index[7] = wrong
             with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
                 x[dp.asarray(index)]
+
+
+@dp.kernel
+def add_one(item: Any, x: Any) -> None:
+    x[item.get_id(0)] += 1
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("size", [1000, 1025, 1200, 1280, 2001])
+def test_no_work_item_beyond_a_range_runs(size: int) -> None:
+    x = dp.zeros(4096, dtype="i4")
+    dp.call_kernel(add_one, dp.Range(size), x)
+    assert x[:size].tolist() == [1] * size
+    assert not x[size:].asnumpy().any()
 
 
 @pytest.mark.usefixtures("far")
