@@ -76,13 +76,14 @@ copybutton_exclude = ".linenos, .gp, .go"
 html_theme = "pydata_sphinx_theme"
 html_title = "dparray"
 html_static_path = ["_static"]
-html_logo = "_static/logo.svg"
+html_sidebars = {"gallery": []}
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo-dark.svg"},
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
