@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
-from dparray._compiler import cache, interrupts, store
+from dparray._compiler import cache, interrupts, llvm, store
 from dparray._compiler.generated import translation
 from dparray._compiler.kernel import NO_ADVICE, Kernel
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
-from dparray._compiler.numba.backend import backend, lock
+from dparray._compiler.numba.backend import backend, compile_error, lock
 from dparray._compiler.numba.diagnosis import (
     MAY_RAISE,
     called_device_functions,
@@ -34,7 +34,9 @@ from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
+from dparray._language import frontend
 from dparray._language.advice import Advice
+from dparray._language.errors import Refusal, Unsupported, described_refusal
 from dparray._language.references import referred_values
 from dparray._type_keys import parse, value_of
 from dparray.exceptions import (
@@ -267,36 +269,67 @@ def compile_kernel(
     the middle.
     """
     with interrupts.deferred(), lock, _collecting_later(), working_folder():
-        llvm = back_end(target)
-        llvm.start()  # It loads LLVM while Numba is imported here.
-        compiler = backend()
+        compiler = back_end(target)
+        compiler.start()  # It loads LLVM while the kernel is translated here.
         started = time.perf_counter()
-        reason = refusal(function)
-        entry, compiled = "", ("", b"")
-        advice = NO_ADVICE
-        if reason is None:
-            try:
-                checked = bool(options.get("debug"))
-                entry, text, advice = compiler.compile(function, types, debug=checked)
-                if "dimensions" in options:
-                    text += DIMENSIONS.format(options["dimensions"])
-                compiled = llvm.optimised(text, target, bool(options.get("fp_contract")))
-                reason = _missing_function(compiled[0])
-            except KernelError:
-                raise
-            except OSError as error:
-                raise KernelError(
-                    f"kernel {function.__name__}: the system refused what the compiler needs "
-                    f"({error})"
-                ) from error
-            except Exception as error:
-                reason = located(error)
+        entry, compiled, advice, reason = "", ("", b""), NO_ADVICE, None
+        try:
+            entry, text, advice = _translated(function, types, bool(options.get("debug")))
+            if "dimensions" in options:
+                text += DIMENSIONS.format(options["dimensions"])
+            compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))
+            reason = _missing_function(compiled[0])
+        except KernelError:
+            raise
+        except OSError as error:
+            raise KernelError(
+                f"kernel {function.__name__}: the system refused what the compiler needs ({error})"
+            ) from error
+        except Refusal as refused:
+            message = described_refusal(refused, function, labels or types)
+            raise compile_error(message, details=message) from None
+        except Exception as error:
+            reason = located(error)
         if reason is not None:
             # Numba's frames do not help the author of the kernel; its full text is in .details.
             message = describe_failure(function, labels or types, reason)
-            raise compiler.error(message, details=reason)
+            raise compile_error(message, details=reason)
     _warn_of_tables(function, types)
     return _finished(function.__name__, entry, compiled, target, types, options, started, advice)
+
+
+#: The modules whose kernels the front end of the language translates.
+_TRANSLATED = ("dparray.kernels.", "kernels.")
+
+
+def _translated(
+    function: Callable[..., Any], types: Sequence[str], checked: bool
+) -> tuple[str, str, Advice]:
+    """Return the entry point of a kernel, its module as LLVM IR, and its warnings.
+
+    Numba compiles a kernel that the front end does not support.
+
+    Args:
+        function: the kernel.
+        types: the type keys of its parameters.
+        checked: whether a work-item ends at the first index that is out of bounds.
+    """
+    try:
+        if checked or not (function.__module__ or "").startswith(_TRANSLATED):
+            raise Unsupported("only dparray's own kernels are translated")
+        program = frontend.translation(function, types)
+        return (*llvm.module(program.function), program.advice)
+    except Unsupported as unsupported:
+        _hooks.emit("refuse", function=function, reason=str(unsupported))
+    reason = refusal(function)
+    if reason is not None:
+        raise _NotCompiled(reason)
+    compiled: tuple[str, str, Advice] = backend().compile(function, types, debug=checked)
+    return compiled
+
+
+class _NotCompiled(Exception):
+    """Numba would compile the kernel, but not to what it means; the text says why."""
 
 
 _MAX_NUMBERS = 128  # 100 numbers take 0.2 s to compile, 1000 take 7 s.

@@ -78,6 +78,10 @@ class Refusal(Exception):
         self.function: Callable[..., Any] | None = None
 
 
+class Unsupported(Refusal):
+    """The front end lacks something; Numba may compile the function."""
+
+
 def described_refusal(
     refusal: Refusal, function: Callable[..., Any], parameters: Sequence[str], kind: str = "kernel"
 ) -> str:

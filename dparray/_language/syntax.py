@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any
 
-from dparray._language.errors import Refusal
+from dparray._language.errors import Unsupported
 from dparray._language.source import TEXT, Source, source_of
 
 _known: weakref.WeakKeyDictionary[CodeType, Source] = weakref.WeakKeyDictionary()
@@ -20,14 +20,14 @@ def syntax_of(function: Callable[..., Any]) -> Source:
     """Return the source of a function, with its syntax tree, which must not be changed.
 
     Raises:
-        Refusal: its source is not known.
+        Unsupported: its source is not known.
     """
     code = function.__code__
     source = _known.get(code)
     if source is None:
         source = _source(function)
         if source is None:
-            raise Refusal(
+            raise Unsupported(
                 f"the source of {function.__name__} is not known: define it in a file, a notebook "
                 "or a prompt that keeps the source"
             )

@@ -53,7 +53,7 @@ BUDGETS = {
     "ir": 2_420,
     "language": 14_900,
     "codegen": 3_730,
-    "compiler": 16_600,
+    "compiler": 16_700,
     "evaluate": 5_150,
     "array": 7_240,
     "kernels": 4_870,

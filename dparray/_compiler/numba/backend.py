@@ -5,8 +5,10 @@ The first compilation imports Numba, not this module.
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -45,7 +47,6 @@ class Backend:
         self.target = target
         self.register_new = register_new
         self.types = types
-        self.error = _error_class()
         self.typing_error = errors.TypingError
         self.from_dtype = numpy_support.from_dtype
         self.as_dtype = numpy_support.as_dtype
@@ -164,8 +165,16 @@ class Backend:
         return records
 
 
-def _error_class() -> Any:
-    """Return the compile error, which handlers written for numba-dpex catch too."""
+def compile_error(message: str, *, details: str) -> KernelCompileError:
+    """Return the error of a kernel, which handlers written for numba-dpex catch, too."""
+    # Without Numba, there is no such handler.
+    kind = _error_class() if "numba.core.errors" in sys.modules else KernelCompileError
+    return kind(message, details=details)
+
+
+@functools.lru_cache(maxsize=1)
+def _error_class() -> type[KernelCompileError]:
+    """Return a compile error that is an error of Numba's, too."""
     from numba.core.errors import TypingError
 
     class CompileError(KernelCompileError, TypingError):
