@@ -86,9 +86,9 @@ def _settled_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
         return arguments
     if len(arguments) != 2 or key not in _ARITHMETIC:
         return arguments
-    if key in _POWERS and _is_negative_literal(arguments[1]):
-        return tuple(types.float64 if isinstance(each, types.Integer | types.Boolean) else each
-                     for each in arguments)  # fmt: skip
+    whole = types.Integer | types.Boolean
+    if key in _POWERS and isinstance(arguments[0], whole) and _is_negative_literal(arguments[1]):
+        return types.float64, types.float64
     if _are_mixed(*arguments):
         return types.uint64, types.uint64
     integers = [each for each in arguments if not isinstance(each, types.Boolean)]
