@@ -127,6 +127,8 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return general(_plain(self), _plain(other))
 
     def reflected(self: Any, other: Any) -> Any:
+        if name == "pow" and isinstance(self, _Literal) and isinstance(other, np.bool_):
+            return forward(np.int64(other), self)
         if integers is not None and isinstance(other, _INTEGERS):
             return compute(other, self)
         if name == "pow" and isinstance(other, np.float32):
