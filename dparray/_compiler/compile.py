@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
-from dparray._compiler import cache, interrupts, llvm, store
+from dparray._compiler import cache, interrupts, store
 from dparray._compiler.generated import translation
 from dparray._compiler.kernel import NO_ADVICE, Kernel
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
@@ -34,7 +34,6 @@ from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
-from dparray._language import frontend
 from dparray._language.advice import Advice
 from dparray._language.errors import Refusal, Unsupported, described_refusal
 from dparray._language.references import referred_values
@@ -298,10 +297,6 @@ def compile_kernel(
     return _finished(function.__name__, entry, compiled, target, types, options, started, advice)
 
 
-#: The modules whose kernels the front end of the language translates.
-_TRANSLATED = ("dparray.kernels.", "kernels.")
-
-
 def _translated(
     function: Callable[..., Any], types: Sequence[str], checked: bool
 ) -> tuple[str, str, Advice]:
@@ -315,8 +310,12 @@ def _translated(
         checked: whether a work-item ends at the first index that is out of bounds.
     """
     try:
-        if checked or not (function.__module__ or "").startswith(_TRANSLATED):
+        if checked or not (function.__module__ or "").startswith("dparray.kernels."):
             raise Unsupported("only dparray's own kernels are translated")
+        # Imported here: a program whose kernels are cached never needs them.
+        from dparray._compiler import llvm
+        from dparray._language import frontend
+
         program = frontend.translation(function, types)
         return (*llvm.module(program.function), program.advice)
     except Unsupported as unsupported:
@@ -329,7 +328,7 @@ def _translated(
 
 
 class _NotCompiled(Exception):
-    """Numba would compile the kernel, but not to what it means; the text says why."""
+    """Numba would give the kernel a wrong meaning; the message is the reason."""
 
 
 _MAX_NUMBERS = 128  # 100 numbers take 0.2 s to compile, 1000 take 7 s.

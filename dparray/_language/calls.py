@@ -31,7 +31,7 @@ from dparray._language.values import (
 # Reading a signature takes longer than translating most calls.
 _signature = functools.lru_cache(maxsize=512)(inspect.signature)
 #: The modules whose functions are written in the language, without a decorator.
-_OWN_MODULES = ("dparray._language.", "dparray.kernels.", "kernels.")
+_OWN_MODULES = ("dparray._language.", "dparray.kernels.")
 #: Functions of these modules are no functions of users.
 _PRELUDE = "dparray._language."
 

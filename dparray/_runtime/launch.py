@@ -156,7 +156,7 @@ def _rounded(queue: Queue, size: Sequence[int], most_in_group: int) -> rounding.
         groups = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
     elif not limits.chooses_groups:
         return rounding.in_groups(size, most_in_group, limits.sizes, limits.groups)
-    elif most_in_group == 1:  # The driver launches ranges as they are.
+    elif most_in_group == 1:  # Without groups, a rounded range would run past its end.
         return rounding.Rounded(tuple(size), None)
     else:
         groups = rounding.elsewhere(size)

@@ -127,6 +127,7 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return general(_plain(self), _plain(other))
 
     def reflected(self: Any, other: Any) -> Any:
+        # A Boolean is NumPy's own class, so its powers by a literal arrive here, not in `forward`.
         if name == "pow" and isinstance(self, _Literal) and isinstance(other, np.bool_):
             return forward(np.int64(other), self)
         if integers is not None and isinstance(other, _INTEGERS):

@@ -20,7 +20,7 @@ import pytest
 from dparray._compiler import cache
 from tests.support import until
 
-# That of an installed package, where the tests are not beside it.
+# The package may be installed elsewhere, without a copy next to the tests.
 PACKAGE = Path(cache.__file__).parents[1]
 
 

@@ -33,6 +33,17 @@ def test_the_kernels_of_the_package_are_translated(refused: list[str]) -> None:
     assert refused == []
 
 
+def test_a_module_of_a_user_may_be_called_kernels(refused: list[str]) -> None:
+    def add_one(item: Any, x: Any) -> None:
+        x[item.get_id(0)] += 1
+
+    add_one.__module__ = "kernels.own"
+    x = dp.ones(3)
+    dp.call_kernel(dp.kernel(add_one), dp.Range(3), x)
+    assert x.tolist() == [2, 2, 2]
+    assert len(refused) == 1
+
+
 def test_a_kernel_without_source_is_compiled_and_counted(refused: list[str]) -> None:
     scope: dict[str, Any] = {}
     exec("def typed(item, x):\n    x[item.get_id(0)] += 41\n", scope)

@@ -166,15 +166,17 @@ class Backend:
 
 
 def compile_error(message: str, *, details: str) -> KernelCompileError:
-    """Return the error of a kernel, which handlers written for numba-dpex catch, too."""
-    # Without Numba, there is no such handler.
+    """Return the error of a kernel that does not compile.
+
+    Handlers written for numba-dpex catch it, too: if Numba is loaded, it is one of Numba's errors.
+    """
     kind = _error_class() if "numba.core.errors" in sys.modules else KernelCompileError
     return kind(message, details=details)
 
 
 @functools.lru_cache(maxsize=1)
 def _error_class() -> type[KernelCompileError]:
-    """Return a compile error that is an error of Numba's, too."""
+    """Return a class of compile errors that are Numba errors, too."""
     from numba.core.errors import TypingError
 
     class CompileError(KernelCompileError, TypingError):
