@@ -319,7 +319,7 @@ def _translated(
         program = frontend.translation(function, types)
         return (*llvm.module(program.function), program.advice)
     except Unsupported as unsupported:
-        _hooks.emit("refuse", function=function, reason=str(unsupported))
+        _hooks.emit("refuse", kernel=function.__name__, reason=str(unsupported))
     reason = refusal(function)
     if reason is not None:
         raise _NotCompiled(reason)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray._driver import driver_of, is_queue, place_of, traits_of
 from dparray._driver.interface import Queue
-from dparray._runtime.queues import wait
+from dparray._runtime.queues import is_idle, wait
 from dparray._system import available_memory
 from dparray.device import Device, describe_device, describe_queue, supports_usm
 from dparray.exceptions import DeviceError, HostConversionError
@@ -78,6 +78,10 @@ class Driver:
     def part(self, memory: Any, pointer: int, nbytes: int, queue: Queue) -> Any:
         """Return a part of ``memory`` as a separate object that keeps the whole alive."""
         return driver_of(queue).part(memory, pointer, nbytes, queue)
+
+    def is_idle(self, queue: Queue) -> bool:
+        """Return whether all work submitted to ``queue`` is done; never waits."""
+        return is_idle(queue)
 
     def wait(self, queue: Queue) -> None:
         """Wait for all work submitted to ``queue``."""

@@ -321,11 +321,12 @@ class Pools:
     def _forget_idle(self) -> None:
         """Drop queues without memory in use, so that dead queues do not accumulate.
 
-        The end of a queue cannot be observed: dpctl's order manager keeps every queue alive.
+        The end of a queue cannot be observed: dpctl's order manager keeps every queue alive. A
+        queue with unfinished work is in use, and an allocation on another must not wait for it.
         """
         for arena in list(self._arenas.values()):
             arena.pool.settle()
-            if arena.cached == arena.held:
+            if arena.cached == arena.held and self._driver.is_idle(arena.queue):
                 self._give_back([arena])
             if not arena.held:
                 self._arenas.pop((arena.queue, arena.pool.usm_type), None)
@@ -456,7 +457,7 @@ class Pools:
         arenas = list(arenas)
         for pool in {arena.pool for arena in arenas}:
             pool.settle()
-            self._await_lingering(list(pool.lingering))
+            self._await_lingering([each for each in pool.lingering if each.arena in arenas])
         slabs = [slab for arena in arenas for slab in arena.whole_slabs()]
         slabs.sort(key=lambda segment: segment.nbytes)
         complete = set()

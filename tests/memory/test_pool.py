@@ -125,6 +125,9 @@ class Driver:
                 self.faults.append(f"{queue.name} was given what {other.name} still works on")
         return Memory(self, pointer, nbytes, memory, queue)
 
+    def is_idle(self, queue: Queue) -> bool:
+        return not queue.unfinished
+
     def wait(self, queue: Queue) -> None:
         self.waits.append(queue)
         self.on_wait(queue)
@@ -617,6 +620,17 @@ def test_dead_queues_do_not_add_up(driver: Driver, pools: Pools) -> None:
     assert sum(driver.held.values()) <= MAX_FREE_LISTS * MiB
     assert block.pointer in driver.held
     assert pools.stats(living).in_use == MiB
+
+
+def test_many_queues_wait_for_no_work(driver: Driver, pools: Pools) -> None:
+    busy = driver.queue("busy")
+    block = pools.allocate(busy, "device", MiB)
+    busy.submit(block)
+    del block
+    for number in range(3 * MAX_FREE_LISTS):
+        pools.allocate(driver.queue(device=f"device {number % 7}"), "device", MiB)
+    assert busy not in driver.waits
+    assert pools.stats(busy).in_use == 0
 
 
 def test_contexts_of_dead_queues_do_not_add_up(driver: Driver, pools: Pools) -> None:

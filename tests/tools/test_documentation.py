@@ -187,7 +187,7 @@ def test_the_site_has_a_light_and_a_dark_face(front: Any) -> None:
 
 def test_the_front_page_has_what_a_stranger_needs(front: Any) -> None:
     text = front.execute_script("return document.querySelector('article').innerText")
-    for words in ("pip install", f"Version {dp.__version__}", "alpha", "Apache-2.0", "CPU driver"):
+    for words in ("pip install", f"Version {dp.__version__}", "alpha", "Apache-2.0", "CPU devices"):
         assert words in text
     head = "return document.querySelector('meta[name=description]').content"
     assert "SYCL" in front.execute_script(head)
