@@ -1,7 +1,4 @@
-"""DLPack's capsules over memory that NumPy and dpnp do not know: write and read them.
-
-State: the exported arrays, until their consumers release them.
-"""
+"""DLPack's capsules over memory that NumPy and dpnp do not know: write and read them."""
 
 from __future__ import annotations
 
@@ -54,33 +51,25 @@ class _Versioned(ctypes.Structure):
 
 
 _STRUCTURES = {b"dltensor": _Managed, b"dltensor_versioned": _Versioned}
-_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
-# These take addresses, because a capsule that is being destroyed cannot be passed as an object.
-_is_valid = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+# A capsule keeps the address of its name, so the names exist as long as the process.
+_USED = {name: b"used_" + name for name in _STRUCTURES}
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_SetName", ctypes.pythonapi)
 )
-_exported: dict[int, tuple[Any, ...]] = {}
 
 
-@_Deleter
-def _release(address: int) -> None:
-    _exported.pop(address, None)
+class _Memory:
+    """Describes memory to NumPy, which keeps this object, and with it the owner of the memory."""
 
-
-@_Destructor
-def _drop(capsule: int) -> None:
-    """Release the array of a capsule that no consumer took."""
-    for name in _STRUCTURES:
-        if _is_valid(capsule, name):
-            _release(_pointer_of(capsule, name))
+    def __init__(self, owner: Any, **interface: Any) -> None:
+        self.owner = owner
+        self.__array_interface__ = interface
 
 
 def capsule_of(
@@ -95,6 +84,9 @@ def capsule_of(
 ) -> Any:
     """Return a capsule over an array's memory, which keeps its owner alive.
 
+    NumPy makes the capsule, without reading the memory, and releases it: the destructor of a
+    capsule may run while an exception is raised, so it cannot be a Python function.
+
     Args:
         owner: what owns the memory.
         pointer: the address of the first element.
@@ -103,26 +95,28 @@ def capsule_of(
         strides: the strides in bytes.
         dtype: the dtype.
         is_read_only: whether consumers must not write; only a versioned capsule says so.
-        is_versioned: whether it is a capsule of DLPack 1.
+        is_versioned: whether it is a capsule of DLPack 1, if NumPy is at least 2.1.
     """
-    name = b"dltensor_versioned" if is_versioned else b"dltensor"
-    structure: Any = _STRUCTURES[name]()
-    sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
-    steps = (ctypes.c_int64 * max(1, len(shape)))(*(each // dtype.itemsize for each in strides))
-    tensor = structure.tensor
-    tensor.data, tensor.ndim = pointer, len(shape)
+    is_bfloat16 = _dtypes.is_bfloat16(dtype)
+    stored = np.dtype(np.uint16) if is_bfloat16 else dtype
+    memory = _Memory(
+        owner,
+        version=3,
+        data=(pointer, is_read_only),
+        shape=tuple(shape),
+        strides=tuple(strides),
+        typestr=stored.str,
+    )
+    view: Any = np.asarray(memory)
+    try:
+        capsule = view.__dlpack__(max_version=_VERSION) if is_versioned else view.__dlpack__()
+    except TypeError:  # NumPy 2.0
+        capsule = view.__dlpack__()
+    tensor = tensor_of(capsule)
     tensor.device_type, tensor.device_id = device
-    tensor.code = BFLOAT if _dtypes.is_bfloat16(dtype) else CODES[dtype.kind]
-    tensor.bits, tensor.lanes = 8 * dtype.itemsize, 1
-    tensor.shape = ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
-    tensor.strides = ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64))
-    structure.deleter = ctypes.cast(_release, ctypes.c_void_p)
-    if is_versioned:
-        structure.major, structure.minor = _VERSION
-        structure.flags = _READ_ONLY * is_read_only
-    address = ctypes.addressof(structure)
-    _exported[address] = (structure, sizes, steps, owner)
-    return _new(address, name, _drop)
+    if is_bfloat16:
+        tensor.code = BFLOAT
+    return capsule
 
 
 class _Owner:
@@ -150,8 +144,8 @@ class Taken(NamedTuple):
 
 def _content_of(capsule: Any) -> tuple[bytes, int, Any]:
     """Return the name of a capsule, and the address and the structure behind it."""
-    name = next(each for each in _STRUCTURES if _is_valid(id(capsule), each))
-    address = _pointer_of(id(capsule), name)
+    name = next(each for each in _STRUCTURES if _is_valid(capsule, each))
+    address = _pointer_of(capsule, name)
     return name, address, _STRUCTURES[name].from_address(address)
 
 
@@ -169,7 +163,7 @@ def take(capsule: Any) -> Taken:
     name, address, structure = _content_of(capsule)
     tensor = structure.tensor
     dtype = _dtype(tensor.code, tensor.bits, tensor.lanes)
-    _rename(capsule, b"used_dltensor" + name.removeprefix(b"dltensor"))
+    _rename(capsule, _USED[name])
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = (
         tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])

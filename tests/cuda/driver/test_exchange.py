@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -170,9 +171,13 @@ def test_our_capsules(gpu: dp.Device, stream: Any, usm_type: str, kind: int) -> 
     assert found.device == (kind, 0)
     assert found.pointer == x.block.pointer + 48
     np.testing.assert_array_equal(theirs.read(x.block.pointer), VALUES + 1)
-    del found
+    alive = weakref.ref(x.block)
+    del x
     gc.collect()
-    assert not dlpack_capsules._exported
+    assert alive() is not None
+    del found, capsule
+    gc.collect()
+    assert alive() is None
 
 
 def test_our_arrays_go_round(gpu: dp.Device) -> None:
@@ -188,9 +193,23 @@ def test_our_arrays_go_round(gpu: dp.Device) -> None:
         assert y.dtype == x.dtype
         np.testing.assert_array_equal(y.asnumpy(), x.asnumpy())
     x.__dlpack__()  # a capsule that nobody takes
+    alive = weakref.ref(x.block)
     del x, y, Shown
     gc.collect()
-    assert not dlpack_capsules._exported
+    assert alive() is None
+
+
+def test_a_consumer_that_refuses_a_capsule(gpu: dp.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    ignored: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    x = dp.asarray(VALUES, device=gpu)
+    alive = weakref.ref(x.block)
+    with pytest.raises((BufferError, RuntimeError), match="device"):  # by NumPy's version
+        np.from_dlpack(x)
+    del x
+    gc.collect()
+    assert not ignored
+    assert alive() is None
 
 
 def test_other_devices_of_dlpack(gpu: dp.Device) -> None:
