@@ -12,7 +12,7 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray._jit.inference import Known
-from dparray._jit.source import Source
+from dparray._jit.source import Source, python_function_of
 from dparray.exceptions import KernelCompileError
 
 #: The most items of a tuple or list that are variables of a loop.
@@ -114,4 +114,4 @@ def _is_readable(value: Any) -> bool:
 
 def is_function(value: Any) -> bool:
     """Return whether a value is a function that compiled code may call."""
-    return isinstance(value, FunctionType | BuiltinFunctionType) or hasattr(value, "py_func")
+    return isinstance(value, FunctionType | BuiltinFunctionType) or bool(python_function_of(value))

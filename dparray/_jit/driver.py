@@ -51,6 +51,7 @@ from dparray._jit.source import (
     entries_of,
     is_prange_function,
     local_functions,
+    python_function_of,
     source_of,
     upward_exposed,
     used_names,
@@ -465,7 +466,7 @@ class _Cutter:
                 return False
             # Numba would run the prange loops of a callee one iteration after the other.
             function = self.source.resolve(each.func) if isinstance(each, ast.Call) else None
-            plain = getattr(function, "py_func", None)
+            plain = python_function_of(function)
             if isinstance(plain, FunctionType):
                 called = source_of(plain)
                 if contains_prange(called, called.definition):

@@ -53,7 +53,7 @@ from dparray._jit.native import (
     names_in_array_statements,
 )
 from dparray._jit.regions import NativeCode, ParallelRegion, launcher
-from dparray._jit.source import Source, copied, prange
+from dparray._jit.source import Source, copied, prange, python_function_of
 from dparray._jit.views import host_view, may_overlap, orders_of, result_of
 from dparray._language.references import UNASSIGNED, Reference
 from dparray._placement import common_placement
@@ -374,13 +374,10 @@ class JitFunction:
         self.__module__ = function.__module__
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self._signature = inspect.signature(function)
+        self._signature = _signature_of(function)
         for name, parameter in self._signature.parameters.items():
             if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-                raise KernelArgumentError(
-                    f"jit: parameter {name!r} of {self.__name__} accepts any number of arguments; "
-                    "a compiled function must have one named parameter per argument"
-                )
+                raise KernelArgumentError(_accepts_any_number(function, name))
         self._parameters = tuple(self._signature.parameters)
         self._count = len(self._parameters)
         self._defaults = function.__defaults__ or ()
@@ -662,6 +659,48 @@ class JitExplanation(str):
         return str(self)
 
 
+def _signature_of(function: FunctionType) -> inspect.Signature:
+    """Return the parameters of a function's own code, not those of a function that it wraps."""
+    plain = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    plain.__kwdefaults__ = function.__kwdefaults__
+    return inspect.signature(plain)
+
+
+def _accepts_any_number(function: FunctionType, name: str) -> str:
+    """Return the message for a parameter such as ``*arguments``."""
+    if hasattr(function, "__wrapped__"):
+        own = function.__name__
+        return (
+            f"jit: {own} is the result of a decorator or a transformation such as dp.grad, whose "
+            f"parameter {name!r} accepts any number of arguments; compile the inner function: "
+            f"write @dp.jit below the decorator, or dp.grad(dp.jit({own}))"
+        )
+    return (
+        f"jit: parameter {name!r} of {function.__name__} accepts any number of arguments; "
+        "a compiled function must have one named parameter per argument"
+    )
+
+
+def _not_a_function(x: Any) -> str:
+    """Return the message for a value that is not a Python function."""
+    if callable(x) and not isinstance(x, type):
+        kind = "bound method" if isinstance(x, MethodType) else type(x).__name__
+        return (
+            f"jit: {x!r} is a {kind}, whose code cannot be compiled; write a function that calls "
+            "it, and compile that one: dp.jit(lambda x: f(x))"
+        )
+    return (
+        f"jit: {x!r} is not a Python function; write @dp.jit above a def, "
+        "without a signature: each call compiles for the types of its arguments"
+    )
+
+
 def _are_implemented() -> bool:
     """Return whether operations on arrays may have implementations, which native code lacks."""
     return implementations.are_for_cpu and config.implementations
@@ -786,12 +825,9 @@ def jit(function: Any = None, /, **options: Any) -> Any:
         del kept["inline"]
 
     def make(python_function: Any) -> JitFunction:
-        python_function = getattr(python_function, "py_func", python_function)
+        python_function = python_function_of(python_function) or python_function
         if not isinstance(python_function, FunctionType):
-            raise KernelArgumentError(
-                f"jit: {python_function!r} is not a Python function; write @dp.jit above a def, "
-                "without a signature: each call compiles for the types of its arguments"
-            )
+            raise KernelArgumentError(_not_a_function(python_function))
         return JitFunction(python_function, kept)
 
     return make if function is None else make(function)

@@ -18,6 +18,7 @@ from dparray._jit.source import (
     assigned_names,
     entries_of,
     expressions_of,
+    python_function_of,
     source_of,
     upward_exposed,
     used_names,
@@ -234,7 +235,7 @@ def _stays_a_call(source: Source, plain: FunctionType) -> bool:
     body = called.definition.body
     nodes = [node for each in body for node in ast.walk(each) if isinstance(node, ast.Call)]
     is_own = any(
-        getattr(f, "py_func", f) is plain for f in map(called.resolve, (n.func for n in nodes))
+        (python_function_of(f) or f) is plain for f in map(called.resolve, (n.func for n in nodes))
     )
     return bool(_depth(body)) or is_own
 

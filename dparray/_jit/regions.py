@@ -60,6 +60,7 @@ from dparray._jit.source import (
     function_of,
     is_prange_function,
     local_functions,
+    python_function_of,
     upward_exposed,
     used_names,
 )
@@ -910,7 +911,7 @@ def _for_kernel(value: Any) -> Any:
         return np
     if type(value) is list:
         return tuple(map(_for_kernel, of_one_type(value)))
-    function = getattr(value, "py_func", None)
+    function = python_function_of(value)
     if isinstance(function, FunctionType) and type(value).__name__ == "JitFunction":
         return DeviceFunction(function, {})
     return value

@@ -129,11 +129,21 @@ def is_prange_function(value: Any) -> bool:
     return getattr(value, "__name__", "") == "prange" and home in ("dparray", "numba")
 
 
+def python_function_of(value: Any) -> Any:
+    """Return the Python function of a compiled function; ``None`` for other values.
+
+    A decorator made by ``functools.wraps`` or ``functools.update_wrapper`` copies the attributes of
+    the function that it decorates, ``py_func`` among them, but does something else.
+    """
+    home = type(value).__module__.partition(".")[0]
+    return getattr(value, "py_func", None) if home in ("dparray", "numba") else None
+
+
 def users_function(value: Any) -> FunctionType | None:
     """Return the plain function of a user's function, which is compiled with its callers; ``None``
     for other values, also for what Numba has compiled.
     """
-    plain = getattr(value, "py_func", value)
+    plain = python_function_of(value) or value
     home = (getattr(plain, "__module__", None) or "").partition(".")[0]
     is_ours = home in ("dparray", "numpy", "numba") or type(value).__module__.startswith("numba")
     return None if is_ours or not isinstance(plain, FunctionType) else plain
@@ -146,7 +156,8 @@ def source_of(function: FunctionType) -> Source:
         KernelCompileError: its source is not available, or it is not a plain function.
     """
     try:
-        lines, first = inspect.getsourcelines(function)
+        # For a decorated function, `inspect` would return the source of the inner one.
+        lines, first = inspect.getsourcelines(function.__code__)
     except (OSError, TypeError) as error:
         raise KernelCompileError(
             f"{function.__name__}: dp.jit reads the source of a function, which is not available "
