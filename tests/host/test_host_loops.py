@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -286,3 +287,23 @@ def test_float32_beside_float64_is_computed_in_whole_vectors(
     np.testing.assert_array_equal(out.asnumpy(), a * a + np.float64(0.1))
 
     assert multiplies_vectors_of_16(monkeypatch)  # 8 with the float64 as the limit
+
+
+@dp.kernel
+def strided_sums(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    total = 0.0
+    for k in range(i, len(x), item.get_range(0)):
+        total += math.exp(x[k])
+    out[i] = total
+
+
+def test_llvm_prints_no_remarks(capfd: pytest.CaptureFixture[str]) -> None:
+    a = np.linspace(0, 1, 1003)
+    x, out = dp.asarray(a, device="host:cpu"), dp.empty(50, device="host:cpu")
+    dp.call_kernel(strided_sums, dp.Range(50), x, out)
+    sums = [np.exp(a[i::50]).sum() for i in range(50)]
+    np.testing.assert_allclose(out.asnumpy(), sums, rtol=1e-14)
+
+    modules.by_number[max(modules.by_number)]._compiled(1, None)  # Not from the cache on disk.
+    assert capfd.readouterr() == ("", "")

@@ -138,7 +138,6 @@ class Program(Frame):
                 array(f"%ln.{spelled(result)}", "i64")
         if plan.has_places:
             array("%dp.pc", "i32")
-            lines.append("  %dp.any = alloca i32")
         return [*lines, "  %dp.next = alloca i32"]
 
     def _block(self, plan: Plan, regions: dict[str, Region]) -> list[str]:
@@ -173,10 +172,7 @@ class Program(Frame):
                 values[f"%uv.{own}"] = f"%uv{k}.{own}"
             if name in region.written:
                 lines.append(f"  store {kind} %uv{k}.{own}, ptr %o.{own}")
-        is_choice = bool(region.exits & set(plan.masked))
-        is_scheduled = function.is_scheduled
-        if is_choice:
-            lines.append("  store i32 0, ptr %dp.any")
+        has_places = bool(region.exits & set(plan.masked)) or function.is_scheduled
         dimensions = [self.last] if self._is_range else list(range(function.ndim))
         before = f"begin{k}"
         for depth in range(len(dimensions)):
@@ -191,21 +187,12 @@ class Program(Frame):
             f"{kind} {values.get(name, name)}" for kind, name in parameters_of(plan)
         )
         lines.append(f"  %r{k} = call i32 @dp.region{k}({arguments}){region.access}")
-        if is_choice or is_scheduled:
+        if has_places:
             lines += [
                 f"  %pp{k} = getelementptr i32, ptr %dp.pc, i64 {values['%dp.idx']}",
                 f"  store i32 %r{k}, ptr %pp{k}{region.access}",
             ]
-        if is_choice:
-            (to,) = region.exits & set(plan.masked)
-            lines += [
-                f"  %pi{k} = icmp eq i32 %r{k}, {plan.heads.index(to)}",
-                f"  %pz{k} = zext i1 %pi{k} to i32",
-                f"  %pa{k} = load i32, ptr %dp.any",
-                f"  %po{k} = or i32 %pa{k}, %pz{k}",
-                f"  store i32 %po{k}, ptr %dp.any",
-            ]
-        elif not is_scheduled:
+        else:
             lines.append(f"  store i32 %r{k}, ptr %dp.next")
         innermost = len(dimensions) - 1
         lines.append(f"  br label %e{k}.{innermost}")
@@ -263,12 +250,23 @@ class Program(Frame):
         can_end = self.function.can_end(head, plan.heads)
         if apart := region.exits & set(plan.masked):
             (to,) = apart
+            number, after = plan.heads.index(to), plan.heads.index(plan.masked[to])
+            # A loop of its own: LLVM would split the region's loop, and not vectorize it.
             return [
                 *lines,
-                f"  %pl{k} = load i32, ptr %dp.any",
-                f"  %pt{k} = icmp ne i32 %pl{k}, 0",
-                f"  br i1 %pt{k}, label %pre{plan.heads.index(to)}, "
-                f"label %pre{plan.heads.index(plan.masked[to])}",
+                f"  br label %p{k}",
+                f"p{k}:",
+                f"  %pi{k} = phi i64 [ 0, %f{k} ], [ %pn{k}, %p{k} ]",
+                f"  %pa{k} = phi i1 [ false, %f{k} ], [ %po{k}, %p{k} ]",
+                f"  %pq{k} = getelementptr i32, ptr %dp.pc, i64 %pi{k}",
+                f"  %pl{k} = load i32, ptr %pq{k}",
+                f"  %pt{k} = icmp eq i32 %pl{k}, {number}",
+                f"  %po{k} = or i1 %pa{k}, %pt{k}",
+                f"  %pn{k} = add nuw nsw i64 %pi{k}, 1",
+                f"  %pm{k} = icmp ult i64 %pn{k}, %dp.count",
+                f"  br i1 %pm{k}, label %p{k}, label %q{k}",
+                f"q{k}:",
+                f"  br i1 %po{k}, label %pre{number}, label %pre{after}",
             ]
         if not numbers:
             return [*lines, "  ret void"]
