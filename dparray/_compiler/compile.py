@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
+from dparray._codegen.elementwise import function_of
 from dparray._compiler import cache, interrupts, store
-from dparray._compiler.generated import translation
 from dparray._compiler.kernel import NO_ADVICE, Kernel
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._compiler.numba.backend import backend, compile_error, lock
@@ -190,6 +190,19 @@ def _load(load: Callable[[str], bytes | None], key: str | None) -> Kernel | None
     return kernel
 
 
+def generated_module(source: str, types: Sequence[str]) -> tuple[str, str]:
+    """Return the entry point of a generated kernel, and its module as LLVM IR.
+
+    Raises:
+        Refusal: the language does not have something in the source.
+    """
+    # Imported here: a program whose kernels are cached never needs them.
+    from dparray._compiler import llvm
+    from dparray._language.frontend import translated
+
+    return llvm.module(translated(function_of(source), types))
+
+
 def compile_generated(
     source: str, types: Sequence[str], options: Mapping[str, Any], target: Target
 ) -> Kernel:
@@ -202,9 +215,9 @@ def compile_generated(
     compiler.start()  # It loads LLVM while this process translates.
     started = time.perf_counter()
     try:
-        entry, text = translation.translated(source, types)
+        entry, text = generated_module(source, types)
         compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))
-    except (translation.TranslationError, EmissionError) as error:
+    except (Refusal, EmissionError) as error:
         raise KernelCompileError(
             f"a generated kernel does not compile, which is a bug in dparray: {error}",
             details=f"{source}\n{error}",

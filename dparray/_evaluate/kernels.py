@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dparray import _hooks, config, kernel_api
+from dparray import _hooks, config
 from dparray._codegen import elementwise, reduction_rows, reduction_steps
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._codegen.values import array_key, scalar_parameters
@@ -21,11 +21,6 @@ from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
 from dparray._graph.contractions import ContractionStructure
 from dparray._type_keys import TypeKey, parse
-
-_LANGUAGE = {
-    name: getattr(kernel_api, name)
-    for name in ("group_barrier", "AtomicRef", "MemoryOrder", "MemoryScope")
-}
 
 
 def source_of(structure: Any) -> str:
@@ -59,7 +54,7 @@ def types_of(launch: KernelLaunch) -> tuple[str, ...]:
 
 def _function_of(launch: KernelLaunch, source: str) -> Callable[..., Any]:
     """Return the source as a Python function, which calls user functions."""
-    return elementwise.function_of(source, {**launch.functions, **_LANGUAGE})
+    return elementwise.function_of(source, launch.functions)
 
 
 def key_of(launch: KernelLaunch, source: str, is_stored: bool = False) -> str | None:

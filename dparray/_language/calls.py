@@ -28,8 +28,6 @@ from dparray._language.values import (
     described,
 )
 
-# Reading a signature takes longer than translating most calls.
-_signature = functools.lru_cache(maxsize=512)(inspect.signature)
 #: The modules whose functions are written in the language, without a decorator.
 _OWN_MODULES = ("dparray._language.", "dparray.kernels.")
 #: Functions of these modules are no functions of users.
@@ -63,9 +61,11 @@ class Calls(Control):
                 raise Refusal("device code has no dict: name the arguments", keyword.value)
         named = {str(each.arg): self.value(each.value) for each in node.keywords}
         value = self.call(called, arguments, named, node)
+        if not self.is_noted_double(value):
+            return value
         kinds = ", ".join(described(each) for each in arguments)
         name = ast.unparse(node.func).rpartition(".")[2]
-        self.note_double(value, f"{name}({kinds})")
+        self.notes.computes_double(f"{name}({kinds}) is {described(value)}")
         return value
 
     @property
@@ -103,7 +103,11 @@ class Calls(Control):
     ) -> Any:
         """Translate the call of a function of the language."""
         try:
-            _signature(handler).bind(self, node, *arguments, **named)
+            _check_call(
+                getattr(handler, "func", handler),
+                len(getattr(handler, "args", ())) + 2 + len(arguments),
+                frozenset(named) | frozenset(getattr(handler, "keywords", ())),
+            )
         except TypeError as error:
             raise Refusal(builtins.wrong_call(called, node, error), node) from None
         return handler(self, node, *arguments, **named)
@@ -262,6 +266,12 @@ class Calls(Control):
         """Refuse whole arrays as the numbers that a function takes."""
         if any(isinstance(each, Array) for each in arguments):
             raise Refusal(f"{name} {ON_ARRAYS}", node)
+
+
+@functools.lru_cache(maxsize=512)  # Reading a signature takes longer than translating most calls.
+def _check_call(handler: Any, count: int, names: frozenset[str]) -> None:
+    """Raise TypeError unless a handler takes so many positional arguments and these names."""
+    inspect.signature(handler).bind(*[None] * count, **dict.fromkeys(names))
 
 
 def _is_own(function: Any) -> bool:

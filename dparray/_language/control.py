@@ -104,12 +104,26 @@ class Control(Memory):
         if not exits:
             self.has_ended = True
             return Constant(None)
-        names = dict.fromkeys(name for each in exits for name in each.names)
-        self.frame.names = {
-            name: self.joined(target.op, exits, [each.names.get(name) for each in exits], name)
-            for name in names
-        }
+        self.frame.names = self.joined_names(target.op, exits)
         return self.joined(target.op, exits, [each.value for each in exits], "")
+
+    def joined_names(self, op: Op, exits: Sequence[Exit]) -> dict[str, Any]:
+        """Return the values of names after control flow."""
+        first, *others = (each.names for each in exits)
+        names = dict(first)
+        for other in others:
+            for name in other.keys() - first.keys():
+                names[name] = None
+        for name, value in names.items():
+            for other in others:
+                if other.get(name) is not value:
+                    break
+            else:
+                # Most names keep their values, and functions with many of them have many ifs.
+                if self.is_before(value, op):
+                    continue
+            names[name] = self.joined(op, exits, [each.names.get(name) for each in exits], name)
+        return names
 
     def joined(self, op: Op, exits: Sequence[Exit], values: Sequence[Any], name: str) -> Any:
         """Return the value that is one of several, as results of control flow.
@@ -157,6 +171,8 @@ class Control(Memory):
 
     def is_before(self, value: Any, op: Op) -> bool:
         """Return whether a value is computed before control flow, so that it is known after it."""
+        if type(value) is Number:
+            return self.births.get(value.op, 0) < self.births[op]
         if isinstance(value, Tuple):
             return all(self.is_before(item, op) for item in value.items)
         if isinstance(value, Complex):
@@ -165,9 +181,7 @@ class Control(Memory):
             parts = (*value.shape, *(value.strides or ()))
             pointer = self.births.get(value.pointer, 0)
             return pointer < self.births[op] and all(self.is_before(part, op) for part in parts)
-        if isinstance(value, Number):
-            return self.births.get(value.op, 0) < self.births[op]
-        return True
+        return not isinstance(value, Unset)
 
     def at(self, jump: Exit, translate: Callable[[Any], Any], value: Any) -> Any:
         """Translate something before a jump; ``None`` stays ``None``."""

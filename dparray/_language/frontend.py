@@ -617,11 +617,13 @@ class FrontEnd(Checks):
     def computed(self, operation: type, first: Any, second: Any, node: ast.AST) -> Any:
         """Return a binary operation of the source."""
         value = self.binary(operation, first, second, node)
-        kinds = [
-            self.type_of(each).name if is_number(each) else described(each)
-            for each in (first, second)
-        ]
-        self.note_double(value, f" {SIGNS[operation]} ".join(kinds))
+        if self.is_noted_double(value):
+            kinds = [
+                self.type_of(each).name if is_number(each) else described(each)
+                for each in (first, second)
+            ]
+            expression = f" {SIGNS[operation]} ".join(kinds)
+            self.notes.computes_double(f"{expression} is {described(value)}")
         return value
 
     def refuse_array(self, operand: Array, node: ast.expr) -> None:

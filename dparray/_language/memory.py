@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray._ir.instructions import Op
-from dparray._ir.types import BOOL, F16, F32, F64, I64, PRIVATE, U64, Pointer, Type, of_dtype
+from dparray._ir.types import BOOL, F16, F32, I64, PRIVATE, U64, Pointer, Type, of_dtype
 from dparray._language import prelude
 from dparray._language.advice import Notes
 from dparray._language.errors import NOT_AN_ELEMENT, Refusal
@@ -268,14 +268,18 @@ class Memory(Numbers):
         if len(parts) < len(owner.shape) or any(_is_partial(part) for part in parts):
             return self.view(owner, parts, node)
         value = self.read(owner, self.address(owner, index, node))
-        self.note_double(value, "an element that it reads")
+        if self.is_noted_double(value):
+            self.notes.computes_double(f"an element that it reads is {described(value)}")
         return value
 
-    def note_double(self, value: Any, operation: str) -> None:
-        """Note an operation of the kernel whose result is float64."""
+    def is_noted_double(self, value: Any) -> bool:
+        """Return whether a value is the kernel's first float64, which its advice names."""
+        if self.notes.double is not None and self.notes.double[0] <= self.notes.line:
+            return False
         part = value.real if isinstance(value, Complex) else value
-        if isinstance(part, Number) and part.type.scalar == F64 and self.is_in_kernel:
-            self.notes.computes_double(f"{operation} is {described(value)}")
+        if not isinstance(part, Number):
+            return False
+        return (part.type.kind, part.type.bits) == ("f", 64) and self.is_in_kernel
 
     def element_of_vector(self, owner: Number, index: Any, node: ast.AST) -> Number:
         count = owner.type.lanes

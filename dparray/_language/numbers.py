@@ -186,8 +186,12 @@ class Numbers:
 
     def type_of(self, value: Any) -> Type:
         """Return the type of a number."""
+        if type(value) is Number:
+            return value.type
         if isinstance(value, Constant):
             known = value.value
+            if type(known) is float:
+                return F64
             if isinstance(known, bool | np.bool_):
                 return BOOL
             if isinstance(known, np.bool_ | np.integer | np.floating):
@@ -389,7 +393,7 @@ class Numbers:
     def folded(self, operation: type, a: Constant, b: Constant, node: ast.AST) -> Constant | None:
         """Return an operation on constants; ``None`` if a device must compute it."""
         x, y = a.value, b.value
-        if not all(isinstance(each, NUMBERS | tuple | str) for each in (x, y)):
+        if not all(isinstance(each, (*NUMBERS, tuple, str)) for each in (x, y)):
             return None
         are_plain = all(type(each) in (int, float, bool) for each in (x, y))
         if are_plain and operation in (ast.LShift, ast.RShift, ast.Pow):

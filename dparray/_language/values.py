@@ -17,7 +17,7 @@ from dparray._ir.instructions import Op
 from dparray._ir.types import Pointer, Type
 
 #: Python's and NumPy's classes of numbers that have one part.
-NUMBERS = bool | int | float | np.bool_ | np.integer | np.floating
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
 @dataclass(frozen=True)
@@ -253,9 +253,9 @@ class Target:
 
 def is_number(value: Any) -> bool:
     """Return whether a value is a number with one part, at compile time or at run time."""
-    if isinstance(value, Constant):
-        return isinstance(value.value, NUMBERS)
-    return isinstance(value, Number)
+    if type(value) is Number:
+        return True
+    return isinstance(value, Constant) and isinstance(value.value, NUMBERS)
 
 
 def are_same(first: Constant, second: Any) -> bool:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dparray._codegen import elementwise
+from dparray._compiler import compile as compiler
 from dparray._compiler.back_ends.ptx import client
 from dparray._compiler.back_ends.ptx.translation import dimensions_of
-from dparray._compiler.generated import translation
 from dparray._compiler.targets import EmissionError, back_end
 from dparray._driver.interface import Target
 from dparray.exceptions import KernelCompileError, KernelError
@@ -276,7 +276,7 @@ def _chain(dtype: str) -> tuple[str, tuple[str, ...]]:
     ("dtype", "access"), [("u1", "v2.b32"), ("i2", "v4.b32"), ("f2", "v4.b32"), ("f4", "v2.b32")]
 )
 def test_consecutive_elements_are_loaded_by_one_instruction(dtype: str, access: str) -> None:
-    _, written = client.compile(translation.translated(*_chain(dtype))[1])
+    _, written = client.compile(compiler.generated_module(*_chain(dtype))[1])
     assert written.count(f"ld.global.{access}".encode()) == 2
     assert written.count(f"st.global.{access}".encode()) == 1
     for processor in packages.PROCESSORS:
