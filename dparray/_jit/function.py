@@ -361,11 +361,7 @@ class JitFunction:
 
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
         if not isinstance(function, FunctionType):
-            raise KernelArgumentError(
-                "JitFunction: function must be a Python function, got a "
-                f"{type(function).__name__}; "
-                "write @dp.jit above its definition"
-            )
+            raise KernelArgumentError(_not_a_function(function))
         self.py_func = function
         self.options = options
         self._made_by = type(self), function, options
@@ -659,45 +655,32 @@ class JitExplanation(str):
         return str(self)
 
 
-def _signature_of(function: FunctionType) -> inspect.Signature:
+def _signature_of(f: FunctionType) -> inspect.Signature:
     """Return the parameters of a function's own code, not those of a function that it wraps."""
-    plain = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    plain.__kwdefaults__ = function.__kwdefaults__
+    plain = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    plain.__kwdefaults__ = f.__kwdefaults__
     return inspect.signature(plain)
 
 
-def _accepts_any_number(function: FunctionType, name: str) -> str:
-    """Return the message for a parameter such as ``*arguments``."""
-    if hasattr(function, "__wrapped__"):
-        own = function.__name__
+def _accepts_any_number(f: FunctionType, name: str) -> str:
+    text = f"jit: parameter {name!r} of {f.__name__} accepts any number of arguments"
+    if hasattr(f, "__wrapped__"):
         return (
-            f"jit: {own} is the result of a decorator or a transformation such as dp.grad, whose "
-            f"parameter {name!r} accepts any number of arguments; compile the inner function: "
-            f"write @dp.jit below the decorator, or dp.grad(dp.jit({own}))"
+            f"{text}, as it is the result of a decorator or of a transformation such as dp.grad; "
+            f"write @dp.jit below the decorator, or dp.grad(dp.jit({f.__name__}))"
         )
-    return (
-        f"jit: parameter {name!r} of {function.__name__} accepts any number of arguments; "
-        "a compiled function must have one named parameter per argument"
-    )
+    return f"{text}; a compiled function must have one named parameter per argument"
 
 
 def _not_a_function(x: Any) -> str:
-    """Return the message for a value that is not a Python function."""
-    if callable(x) and not isinstance(x, type):
-        kind = "bound method" if isinstance(x, MethodType) else type(x).__name__
+    if not callable(x) or isinstance(x, type):
         return (
-            f"jit: {x!r} is a {kind}, whose code cannot be compiled; write a function that calls "
-            "it, and compile that one: dp.jit(lambda x: f(x))"
+            f"jit: {x!r} is not a Python function; write @dp.jit above a def, without a signature"
         )
+    kind = "bound method" if isinstance(x, MethodType) else type(x).__name__
     return (
-        f"jit: {x!r} is not a Python function; write @dp.jit above a def, "
-        "without a signature: each call compiles for the types of its arguments"
+        f"jit: {x!r} is a {kind}, whose code cannot be compiled; write a function that calls it, "
+        "and compile that one: dp.jit(lambda x: f(x))"
     )
 
 
