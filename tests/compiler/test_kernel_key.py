@@ -19,7 +19,7 @@ from dparray._compiler import key as _kernel_key
 from dparray._compiler.key import kernel_key
 from tests.support import TARGET
 
-ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(_kernel_key.__file__).parents[1]
 CONSTANT = 3
 FIRST, SWAPPED = (collections.namedtuple("Pair", names) for names in ("x y", "y x"))
 FIELDS, SWAPPED_FIELDS = (np.dtype([(name, "f4") for name in names]) for names in ("xy", "yx"))
@@ -296,7 +296,7 @@ def test_the_key_is_the_same_in_every_process() -> None:
     keys = set()
     for seed in ("0", "1", "2"):
         environment = dict(os.environ, PYTHONHASHSEED=seed)
-        command = [sys.executable, "-c", PROGRAM, str(ROOT / "dparray")]
+        command = [sys.executable, "-c", PROGRAM, str(PACKAGE)]
         keys.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
     assert len(keys) == 1
     assert keys != {b"None\n"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import ntpath
 import os
 import subprocess
 import sys
@@ -55,6 +56,45 @@ def _is_guarded(used: str, text: str) -> bool:
     return f'hasattr({module}, "{name}")' in text
 
 
+RESERVED = (
+    *(
+        "CON",
+        "nul",
+        "Aux.txt",
+        "prn.tar.gz",
+        "com1",
+        "LPT9.spv",
+        "COM\N{SUPERSCRIPT TWO}",
+        "conin$",
+    ),
+    *("nul .txt", "a:b", "a<b>", "a|b", "a?", "a*", 'a"', "a\\b", "a\tb", "a.", "a "),
+)
+ALLOWED = ("console", "com0", "COM10", "nul0.txt", "a.nul", ".con", "a b", "..", ".", "x-CON", "é")
+
+
+@pytest.mark.parametrize("name", [*RESERVED, *ALLOWED])
+@pytest.mark.parametrize("folder", ["cache", "working folder", "relative"])
+def test_the_rules_of_windows_for_names(
+    name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(cache))
+    monkeypatch.chdir(tmp_path)
+    start = {"cache": f"{cache}/", "working folder": f"{tmp_path}/", "relative": ""}[folder]
+    # Python's function divides these names into a drive or a folder, and a name.
+    is_one_part = not {":", "\\"} & set(name)
+    if is_one_part and hasattr(ntpath, "isreserved"):
+        assert without_posix.is_reserved(name) == ntpath.isreserved(name)
+    for path in (start + name, f"{start}a/{name}/b"):
+        if name in RESERVED:
+            with pytest.raises(OSError, match="Windows has no such name"):
+                without_posix.check_name(path)
+        else:
+            kept = without_posix.check_name(path)
+            assert kept == (path.replace(name, name.lower()) if folder == "cache" else None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are listed by /proc")
 @pytest.mark.process
 @pytest.mark.parametrize(
     "tests",
@@ -80,7 +120,7 @@ def test_the_base_package_runs_without_posix(tests: tuple[str, ...]) -> None:
 def test_the_memory_of_windows_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     windll = without_posix.stand_in_for_windows()
     monkeypatch.setattr(ctypes, "windll", windll, raising=False)
-    monkeypatch.delattr(os, "sysconf")
+    monkeypatch.delattr(os, "sysconf", raising=False)
     assert _system.physical_memory() == without_posix.MEMORY
     assert _system.available_memory(0) == without_posix.AVAILABLE
 
@@ -90,7 +130,8 @@ def test_caches_are_in_the_folder_of_the_system(
     system: str, folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "AppData"))
     monkeypatch.setattr(sys, "platform", system)
     of_system = __import__(f"platformdirs.{folder.lower()}", fromlist=[folder])

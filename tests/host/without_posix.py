@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import builtins
 import ctypes
-import ntpath
 import os
 import signal
 import subprocess
@@ -44,6 +43,11 @@ SIGNAL_NAMES = (
 )
 #: The sizes that the stand-in for Windows' memory status reports.
 MEMORY, AVAILABLE = 16 << 30, 8 << 30
+#: Names of devices, which Windows reserves in every folder and with every extension.
+DEVICES = {
+    *("AUX", "CON", "CONIN$", "CONOUT$", "NUL", "PRN"),
+    *(port + number for port in ("COM", "LPT") for number in "123456789¹²³"),
+}
 
 _listdir, _readlink = os.listdir, os.readlink
 
@@ -65,8 +69,20 @@ class _Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
+def is_reserved(part: str) -> bool:
+    """Return whether Windows rejects a part of a path, as ``ntpath.isreserved`` of Python 3.13."""
+    if part in (".", ".."):
+        return False
+    if part.endswith((" ", ".")) or any(each in '<>:"|?*\\' or each < " " for each in part):
+        return True
+    return part.partition(".")[0].rstrip(" ").upper() in DEVICES
+
+
 def check_name(path: Any) -> str | None:
-    """Return a path as Windows compares it, if it is dparray's; raise if Windows rejects it."""
+    """Return a path as Windows compares it, if it is of the cache; raise if Windows rejects it.
+
+    Names below the cache folder and below the working folder are checked.
+    """
     if not isinstance(path, (str, bytes, os.PathLike)):
         return None
     text = os.fsdecode(path)
@@ -75,15 +91,18 @@ def check_name(path: Any) -> str | None:
     ):
         raise FileNotFoundError(text)
     cache = os.environ.get("DPARRAY_CACHE_DIR")
-    if not cache or not text.startswith(cache):
+    for folder in (cache, os.getcwd()):
+        if folder and text.startswith(folder):
+            break
+    else:
+        folder = ""
+    if not folder and os.path.isabs(text):
         return None
-    rest = text[len(cache) :].lstrip("/")
+    rest = text[len(folder) :].lstrip("/")
     for part in filter(None, rest.split("/")):
-        if ntpath.isreserved(part) if hasattr(ntpath, "isreserved") else set(part) & set('<>:"|?*'):
+        if is_reserved(part):
             raise OSError(22, f"Windows has no such name: {part}")
-    if "\\" in rest or rest.endswith((" ", ".")):
-        raise OSError(22, f"Windows has no such name: {rest}")
-    return os.path.join(cache, rest.lower())
+    return os.path.join(folder, rest.lower()) if folder and folder == cache else None
 
 
 def _checking(function: Callable[..., Any], paths: int = 1, changes: bool = False) -> Any:
