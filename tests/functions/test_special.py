@@ -378,6 +378,7 @@ def test_numbers_computed_from_others() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("tests_options")
 @pytest.mark.parametrize(
     "name", ["erf", "gamma", "j0", "boxcox", "gammainc", "betainc", "zeta", "binom"]
 )

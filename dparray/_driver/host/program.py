@@ -194,6 +194,8 @@ class Program(Frame):
             ]
         else:
             lines.append(f"  store i32 %r{k}, ptr %dp.next")
+        # LLVM prints a remark if it cannot obey the width.
+        sets_width = plan.is_narrow and not region.calls_c
         innermost = len(dimensions) - 1
         lines.append(f"  br label %e{k}.{innermost}")
         for depth in range(innermost, -1, -1):
@@ -204,7 +206,7 @@ class Program(Frame):
                 f"e{k}.{depth}:",
                 f"  %n{k}.{depth} = add nuw nsw i64 %i{k}.{depth}, 1",
                 f"  {condition} = icmp ult i64 %n{k}.{depth}, {size}",
-                self.latch(condition, f"l{k}.{depth}", end, region.access, plan.is_narrow)
+                self.latch(condition, f"l{k}.{depth}", end, region.access, sets_width)
                 if depth == innermost
                 else f"  br i1 {condition}, label %l{k}.{depth}, label %{end}",
             ]

@@ -25,6 +25,7 @@ from dparray._driver.host.reading import (
 
 #: Marks the accesses of work-items as unordered, so that LLVM needs no tests whether they overlap.
 ACCESS = ", !llvm.access.group !900000"
+_C_FUNCTION = re.compile(r"\bcall .*@[a-z]\w*\(")
 
 
 def access_of(function: Function, blocks: Sequence[Block]) -> str:
@@ -55,6 +56,7 @@ class Region:
         exits: the heads of the regions that may follow.
         written: the slots that it may change.
         access: the mark of its accesses, empty if some must keep their order.
+        calls_c: whether it calls a function of the C library, which has no variant for vectors.
     """
 
     def __init__(self, plan: Plan, head: str) -> None:
@@ -66,6 +68,7 @@ class Region:
         self._names = self._blocks()
         blocks = [plan.function.by[name] for name in self._names]
         self.access = access_of(plan.function, blocks)
+        self.calls_c = any(_C_FUNCTION.search(one.text) for block in blocks for one in block.body)
         self.written = self._changed()
         live = plan.live[head] & set(plan.slots)
         self._kept, self._lost = live, set[str]()
