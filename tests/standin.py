@@ -362,9 +362,6 @@ class StandIn:
         self.on_load()
         return Loaded(address, 256, 32, len(kernel.module.functions[entry].layout), kernel)
 
-    def takes_source(self, queue: Queue) -> bool:
-        return True  # PTX is text
-
     def warm_up(self, queue: Queue) -> None:
         pass
 

@@ -62,9 +62,12 @@ class Traits:
             empty if it is not installed.
         library_fix: the line that installs the library, where it is not.
         chooses_groups: whether the driver chooses the groups of a range well.
+        has_groups: whether ranges run in groups, and are rounded up to whole ones.
         groups: the largest number of work-groups along each dimension.
         loads_vectors: whether element-wise kernels were measured to be faster if a work-item
             loads consecutive elements.
+        raw_formats: the formats of kernels that are not written in Python, of ``"SPIR-V"`` and
+            ``"OpenCL C"``.
     """
 
     driver: str
@@ -89,8 +92,10 @@ class Traits:
     library: str
     library_fix: str = ""
     chooses_groups: bool = True
+    has_groups: bool = True
     groups: tuple[int, ...] = (2**31 - 1,) * 3
     loads_vectors: bool = False
+    raw_formats: tuple[str, ...] = ()
 
     @property
     def sub_group(self) -> int:
@@ -256,9 +261,6 @@ class Driver(Protocol):
             ModuleRejected: the driver does not accept the module.
             KeyError: the module has no such kernel.
         """
-
-    def takes_source(self, queue: Queue) -> bool:
-        """Return whether :meth:`load` takes source in the driver's own language."""
 
     def warm_up(self, queue: Queue) -> None:
         """Start the driver's compiler in advance, without waiting."""

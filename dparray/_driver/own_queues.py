@@ -29,11 +29,6 @@ def copies_by_host(queue: Any) -> bool:
     return False
 
 
-def takes_source(queue: Any) -> bool:
-    """Return false: the driver compiles no OpenCL C."""
-    return False
-
-
 def warm_up(queue: Any) -> None:
     """Do nothing: no compiler is started in advance."""
 

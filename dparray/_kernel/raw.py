@@ -232,13 +232,13 @@ class RawKernel:
         fault_report.enable()
         is_text = isinstance(self.source, str)
         driver = driver_of(queue)
-        takes_source = driver.takes_source(queue)
-        if not (takes_source or traits_of(queue).target.name.startswith("spirv")):
+        formats = traits_of(queue).raw_formats
+        if not formats:
             raise UnsupportedDeviceError(
                 f"kernel {self.name}: {describe_device(queue)} runs kernels written in Python; raw "
                 "kernels need a SYCL device. Write the kernel in Python, with @dp.kernel"
             )
-        if is_text and not takes_source:
+        if is_text and "OpenCL C" not in formats:
             raise UnsupportedDeviceError(
                 f"kernel {self.name}: {describe_device(queue)} accepts only SPIR-V, "
                 "and only OpenCL drivers compile OpenCL C; pass a SPIR-V module"

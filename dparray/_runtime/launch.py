@@ -151,13 +151,13 @@ def _made_ready(
 
 def _rounded(queue: Queue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
     limits = traits_of(queue)
+    if not limits.has_groups:
+        return rounding.Rounded(tuple(size), None)
     if limits.shares_memory:
         # The device has the dimensions in reverse order.
         groups = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
     elif not limits.chooses_groups:
         return rounding.in_groups(size, most_in_group, limits.sizes, limits.groups)
-    elif most_in_group == 1:  # Without groups, a rounded range would run past its end.
-        return rounding.Rounded(tuple(size), None)
     else:
         groups = rounding.elsewhere(size)
     counted = max(max(groups.size), prod(groups.size) if prod(size) < INDEX_LIMIT else 0)

@@ -99,6 +99,7 @@ def traits(device: Device) -> Traits:
         shares_memory=True,
         target=_target(),
         library="NumPy",
+        has_groups=False,
     )
 
 

@@ -328,6 +328,5 @@ def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: 
     assert isinstance(module, bytes), "the driver takes no source"
     with _lock:
         kernel = Kernel(module, entry, binaries)
-    # Ranges are launched as they are, not rounded up to groups.
-    group = 1 if kernel.takes_range else traits(queue.device).group
+    group = traits(queue.device).group
     return Loaded(kernel.number, group, LANES, len(kernel.parameters), kernel)

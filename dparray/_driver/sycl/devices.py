@@ -73,6 +73,7 @@ def traits(device: dpctl.SyclDevice) -> Traits:
         shares_memory=bool(device.is_cpu),
         target=_target(device),
         library="dpnp",
+        raw_formats=("SPIR-V", "OpenCL C") if device.backend.name == "opencl" else ("SPIR-V",),
     )
 
 

@@ -101,11 +101,6 @@ def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: 
     )
 
 
-def takes_source(queue: Queue) -> bool:
-    """Return whether the driver of a queue's device compiles OpenCL C."""
-    return bool(queue.backend == dpctl.backend_type.opencl)
-
-
 def _obtain(
     driver: _Driver, queue: Queue, spirv: bytes, options: str, binaries: Store
 ) -> _Program | None:
