@@ -104,11 +104,15 @@ def _loaded(queue: Queue, module: bytes, entry: str, registers: int = 0) -> tupl
         # A driver that loads lazily compiles the module here.
         status, function = driver.cuKernelGetFunction(of_module)
         library.check(status)
-        most = call(
-            driver.cuFuncGetAttribute, _ATTRIBUTES.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function
+        most, local = (
+            call(driver.cuFuncGetAttribute, attribute, function)
+            for attribute in (
+                _ATTRIBUTES.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                _ATTRIBUTES.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            )
         )
     address = int(function)
-    kernels[address] = kernel = Kernel(function, most, library, [0], entry, queue)
+    kernels[address] = kernel = Kernel(function, most, library, [local], entry, queue)
     return address, kernel
 
 

@@ -23,8 +23,6 @@ from dparray._driver.cuda.queues import Event, Queue
 from dparray._driver.interface import PackedRange
 
 _ALIGNMENT = 16
-#: The dynamic local memory that every kernel may request, in bytes.
-_LOCAL_OF_ALL = 48 << 10
 _MOST_GROUPS = (2**31 - 1, 65_535, 65_535)
 _REFUSALS = {
     driver.CUresult.CUDA_ERROR_INVALID_VALUE,
@@ -116,7 +114,7 @@ def submit(
     queue.follow(dependencies)
     parameters, _values, local = _parameters(kinds, addresses)
     with Current(queue.number):
-        if local > _LOCAL_OF_ALL and local > loaded.local[0] and not allow_local(loaded, local):
+        if local > loaded.local[0] and not allow_local(loaded, local):
             return None
         times = queue.begin()
         (status,) = driver.cuLaunchKernel(

@@ -68,6 +68,22 @@ def write_far(item: Any, x: Any, at: Any) -> None:
 # --- kernels -------------------------------------------------------------------------------------
 
 
+@dp.kernel
+def sum_of_tile(item: Any, out: Any, tile: Any) -> None:
+    i = item.get_local_id(0)
+    tile[i] = i
+    total = dp.reduce_over_group(item.get_group(), tile[i] + 1)
+    out[i] = total
+
+
+@pytest.mark.parametrize("kib", [46, 47, 48, 49, 64])
+def test_local_memory_beside_that_of_a_group_function(gpu: dp.Device, kib: int) -> None:
+    out = dp.zeros(256, dtype="int32", device=gpu)
+    tile = LocalAccessor(kib * 256, "int32")
+    dp.call_kernel(sum_of_tile, NdRange((256,), (256,)), out, tile)
+    assert out.tolist() == [256 * 257 // 2] * 256
+
+
 def test_much_local_memory_is_allowed_once(gpu: dp.Device) -> None:
     local = 32
     x = dp.ones(local, dtype="float32", device=gpu)
