@@ -105,9 +105,9 @@ lock: ## bring requirements.lock in line with pyproject.toml
 	  --no-annotate --custom-compile-command "make lock" --quiet \
 	  --output-file requirements.lock $(ARGS)
 
-# In an environment of its own, since .venv holds only what is locked for work.
-wheel-tools: venv
-	@[[ -f build/dist/complete ]] || { rm -rf build/dist && mkdir -p build && $(python) -m venv build/dist && \
+# In an environment of its own, since .venv holds only what is locked for work, and is not needed for it.
+wheel-tools:
+	@[[ -f build/dist/complete ]] || { rm -rf build/dist && mkdir -p build && python3 -m venv build/dist && \
 	  build/dist/bin/pip --quiet --disable-pip-version-check install build "hatchling>=1.27" "numpy>=2.0" \
 	    ziglang abi3audit twine check-wheel-contents && touch build/dist/complete; }
 
@@ -117,7 +117,7 @@ dist: kernels wheel-tools ## build sdist and wheels for all systems twice, check
 	@bash .ci/try-wheel dist/*manylinux*_$$(uname -m).whl $(ARGS)
 	@bash .ci/try-wheel dist/*-py3-none-any.whl 3.11
 
-aarch64: venv ## run a sample of the tests on an emulated ARM processor; ARGS="tests/kernel"
+aarch64: wheel-tools ## run a sample of the tests on an emulated ARM processor; ARGS="tests/kernel"
 	@bash .ci/aarch64 $(ARGS) || { test $$? = 3 && echo "make aarch64: skipped"; }
 
 clean: ## remove build products and tool caches

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dparray as dp
 from tests.support import run_in_threads
@@ -72,7 +73,7 @@ def test_threads_copy_between_queues() -> None:
 
 
 def test_threads_launch_on_one_queue_together_with_dpnp() -> None:
-    import dpnp.tensor as dpt
+    dpt = pytest.importorskip("dpnp.tensor")
 
     @dp.kernel
     def increase(item: Any, x: Any) -> None:
