@@ -105,15 +105,19 @@ lock: ## bring requirements.lock in line with pyproject.toml
 	  --no-annotate --custom-compile-command "make lock" --quiet \
 	  --output-file requirements.lock $(ARGS)
 
-# In an environment of its own, since .venv holds only what is locked for work, and is not needed for it.
+# In an environment of its own: .venv holds only what is locked for work. The file lists what is installed.
+wheel_tools := build "hatchling>=1.27" "numpy>=2.0" ziglang abi3audit twine check-wheel-contents py-rattler-build cyclonedx-bom
 wheel-tools:
-	@[[ -f build/dist/complete ]] || { rm -rf build/dist && mkdir -p build && python3 -m venv build/dist && \
-	  build/dist/bin/pip --quiet --disable-pip-version-check install build "hatchling>=1.27" "numpy>=2.0" \
-	    ziglang abi3audit twine check-wheel-contents && touch build/dist/complete; }
+	@[[ -f build/dist/complete && $$(<build/dist/complete) == '$(wheel_tools)' ]] || { \
+	  rm -rf build/dist && mkdir -p build && python3 -m venv build/dist && \
+	  build/dist/bin/pip --quiet --disable-pip-version-check install $(wheel_tools) && \
+	  echo '$(wheel_tools)' >build/dist/complete; }
 
 # The wheels that can run here are tried on every Python of this machine.
 dist: kernels wheel-tools ## build sdist and wheels for all systems twice, check and try them
+	@build/dist/bin/python .ci/check_recipe.py
 	@build/dist/bin/python .ci/build_wheels.py
+	@bash .ci/sbom dist/*-py3-none-any.whl build/dparray.cdx.json
 	@bash .ci/try-wheel dist/*manylinux*_$$(uname -m).whl $(ARGS)
 	@bash .ci/try-wheel dist/*-py3-none-any.whl 3.11
 

@@ -39,8 +39,8 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Build a pure Python wheel and an sdist from a copy of the folder; return their files."""
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Build a pure Python wheel and an sdist from a copy of the folder."""
     pytest.importorskip("hatchling", reason="hatchling is needed to build the package")
     folder = tmp_path_factory.mktemp("checkout")
     kept = [name for name in os.listdir(ROOT) if name not in LEFT_ALONE]
@@ -49,6 +49,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         copy(ROOT / name, folder / name)
     wheel = build_wheel(folder, DPARRAY_COMPILED="0")
     (sdist,) = (folder / "dist").glob("*.tar.gz")
+    return wheel, sdist
+
+
+@pytest.fixture(scope="module")
+def built(distributions: tuple[Path, Path]) -> dict[str, set[str]]:
+    """Return the files of the wheel and the sdist, and the lines of the metadata."""
+    wheel, sdist = distributions
     with zipfile.ZipFile(wheel) as of_wheel, tarfile.open(sdist) as of_sdist:
         (metadata,) = (name for name in of_wheel.namelist() if name.endswith("/METADATA"))
         return {
@@ -187,10 +194,28 @@ def test_release_notes_are_the_section_of_the_version(tmp_path: Path) -> None:
         notes("1.0", tmp_path)
 
 
-def test_the_namespace_is_an_entry_point_of_the_array_standard() -> None:
-    found = importlib.metadata.entry_points(group="array_api")
-    (ours,) = (each for each in found if each.name == "dparray")
-    assert ours.load() is importlib.import_module("dparray")
+_ENTRY_POINT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from importlib.metadata import entry_points
+(found,) = entry_points(group="array_api", name="dparray")
+namespace = found.load()
+x = namespace.asarray([1.0, 2.0], dtype=namespace.float32)
+assert x.__array_namespace__() is namespace
+assert float(namespace.sum(x)) == 3
+print(namespace.__file__)
+"""
+
+
+def test_the_entry_point_of_the_array_standard_loads_an_installed_package(
+    distributions: tuple[Path, Path], tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(distributions[0]) as wheel:
+        wheel.extractall(tmp_path)
+    command = [sys.executable, "-I", "-W", "ignore", "-c", _ENTRY_POINT, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()) == tmp_path / "dparray" / "__init__.py"
 
 
 def dp_version() -> str:
