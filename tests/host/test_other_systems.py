@@ -6,6 +6,7 @@ import ast
 import ctypes
 import ntpath
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ import platformdirs
 import pytest
 
 from dparray import _system
+from dparray._driver.cuda import prepare as cuda
+from dparray._driver.sycl import prepare as sycl
+from dparray.cli.doctor import links
 from tests.host import without_posix
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,3 +169,25 @@ def test_a_disk_without_hard_links_has_a_cache(
     _system.add_name(str(source), tmp_path / "name")
     assert (tmp_path / "name").read_text() == "text"
     assert not source.exists()
+
+
+@pytest.mark.parametrize(
+    ("system", "processor"), [("linux", "aarch64"), ("darwin", "arm64"), ("win32", "AMD64")]
+)
+def test_nobody_is_advised_to_install_what_a_system_lacks(
+    system: str, processor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: processor)
+    for module in ("dpctl", "cuda.core"):
+        monkeypatch.setitem(sys.modules, module, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(sycl, "prepare_devices", lambda: None)
+    expected = "dparray uses SYCL on Linux x86-64 only"
+    assert sycl.absence() == ("dpctl is not installed", expected)
+    base = {name: oldest for name, (oldest, _) in links.PACKAGES.items() if name[:2] != "dp"}
+    assert links.check_packages(base.get).endswith(f"; no SYCL: {expected}")
+    absence = cuda.absence()
+    assert absence is not None
+    is_advised = absence[1].startswith("pip install")
+    assert is_advised == (system == "linux")
+    assert is_advised or absence[1] == "dparray uses NVIDIA GPUs on Linux only"

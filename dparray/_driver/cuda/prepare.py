@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 #: The oldest supported version of CUDA, in the encoding of `cuDriverGetVersion`.
 _OLDEST = 13000
@@ -25,7 +26,13 @@ def absence() -> tuple[str, str] | None:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("cuda"):
             raise
-        return "cuda-core is not installed", f"{INSTALL}, for NVIDIA GPUs"
+        is_offered = sys.platform == "linux"
+        fix = (
+            f"{INSTALL}, for NVIDIA GPUs"
+            if is_offered
+            else "dparray uses NVIDIA GPUs on Linux only"
+        )
+        return "cuda-core is not installed", fix
     try:
         _, version = bindings.cuDriverGetVersion()
         (status,) = bindings.cuInit(0)

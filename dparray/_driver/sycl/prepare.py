@@ -85,6 +85,15 @@ PACKAGE = "dpctl"
 INSTALL = 'pip install "dpctl==0.22.*" "dpnp==0.20.*" "intel-opencl-rt>=2025.1"'
 
 
+def advice() -> str:
+    """Return how to add SYCL to this installation, or why it cannot be added."""
+    import platform
+
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        return "dparray uses SYCL on Linux x86-64 only"
+    return f"{INSTALL}, for CPUs and Intel GPUs"
+
+
 def absence() -> tuple[str, str] | None:
     """Return why SYCL cannot be used, and the fix; ``None`` if it can. Imports dpctl."""
     try:
@@ -93,7 +102,7 @@ def absence() -> tuple[str, str] | None:
     except ModuleNotFoundError as error:
         if error.name != "dpctl":
             raise
-        return "dpctl is not installed", f"{INSTALL}, for CPUs and Intel GPUs"
+        return "dpctl is not installed", advice()
     return None
 
 

@@ -148,7 +148,7 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
         wanted.append(f'"{name}>={oldest},<{too_new}"')
     if problems:
         raise Broken("; ".join(problems), f"pip install {' '.join(wanted)}")
-    return ", ".join(found) + (f"; no SYCL: {_prepare.INSTALL} adds it" if without_sycl else "")
+    return ", ".join(found) + (f"; no SYCL: {_prepare.advice()}" if without_sycl else "")
 
 
 def check_driver(
