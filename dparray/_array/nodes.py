@@ -171,20 +171,24 @@ def assembled_array(
     dtype: np.dtype[Any],
     placement: Placement,
     axes: tuple[int, ...] | None = None,
+    fills: bool = False,
 ) -> ndarray:
     """Return a new array of boxes of other arrays: pending, or computed if it must not stay so.
 
-    ``axes`` is the order of its axes in memory; ``None`` means C order.
+    ``axes`` is the order of its axes in memory; ``None`` means C order. If ``fills`` is set, there
+    is one box, and all other elements are zero.
     """
     if _placement.in_force:
         placement = _placement.result_placement(placement)
-    nodes, flat = flattened([x._node for x in arrays], boxes)
+    nodes, flat = [x._node for x in arrays], boxes
+    if not fills:
+        nodes, flat = flattened(nodes, boxes)
     pending = [each for each in nodes if each.layout is None]
     if pending and not _placement.in_force:
         # A kernel needs them in memory. Pending ones would be parts of ever larger expressions.
         evaluate.evaluate(*pending)
     signature = (dtype,) * (len(nodes) + 1)
-    op = assembly(name, flat)
+    op = assembly(name, flat, fills)
     node = Node(op, tuple(nodes), signature, shape, prod(shape), *placement, axes)
     if node.cost > MAX_COST or node.leaves > MAX_LEAVES:
         node = _within_limits(node)

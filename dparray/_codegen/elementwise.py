@@ -32,6 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._codegen.indexing import (
+    bounded,
+    bounds_test,
     collapse,
     division,
     element_strides,
@@ -60,7 +62,7 @@ from dparray._codegen.values import (
     scalar_parameters,
     store,
 )
-from dparray._graph.assembly import Jumps
+from dparray._graph.assembly import Bounds, Jumps
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
 from dparray._language.intrinsics import (
@@ -152,7 +154,8 @@ class Structure(NamedTuple):
         arrays: the dtype, or :data:`POSITIONS`, and the index class of each input array. The class
             is ``"c"`` for contiguous arrays, else one letter per collapsed dimension: ``"0"``
             (broadcast), ``"1"`` (adjacent elements), ``"s"`` (a stride argument), ``"j"`` (another
-            one, and a jump from an index on) or the letter of a constant stride.
+            one, and a jump from an index on), ``"p"`` (another one, and zero outside of bounds),
+            ``"q"`` (the same for adjacent elements) or the letter of a constant stride.
         scalars: the dtype of each scalar.
         outputs: the step, dtype and index class of each output.
         dimensions: the number of collapsed dimensions.
@@ -361,6 +364,7 @@ def linearize(
     axes: tuple[int, ...] | None = None,
     jumps: Mapping[Layout, Jumps] = MappingProxyType({}),
     has_vectors: bool = False,
+    bounds: Mapping[Layout, tuple[Layout, Bounds]] = MappingProxyType({}),
 ) -> Program:
     """Number the parts of an expression by first use.
 
@@ -374,6 +378,7 @@ def linearize(
             kernel then depends on the length of none of them, so that it computes all cells.
         jumps: the jumps of inputs of such a cell, along all axes.
         has_vectors: whether work-items load vectors of consecutive elements.
+        bounds: the own layouts of extended inputs of such a cell, and their bounds along all axes.
     """
     parts = Steps(order, [(value, layout.dtype) for value, layout in outputs])
     targets = [layout for _, layout in outputs]
@@ -387,6 +392,10 @@ def linearize(
         columns = [[column[axis] for axis in axes] for column in element_strides(layouts, shape)]
         strides, classes = list(map(stride_arguments, columns)), list(map(letters_of, columns))
         for number, layout in enumerate(parts.arrays):
+            if layout in bounds:
+                inside = [bounds[layout][1][axis] for axis in axes]
+                classes[number], strides[number] = bounded(columns[number], inside)
+                continue
             along = [jumps[layout][axis] for axis in axes]
             classes[number], strides[number] = jumping(columns[number], along)
     count, is_small = len(parts.arrays), _is_small(targets)
@@ -450,7 +459,7 @@ def linearize(
             if rows
             else _range_of(structure.has_rows, extents, -(-size // max(1, vector)), tuning)
         ),
-        parts.in_memory,
+        [bounds[each][0] if each in bounds else each for each in parts.in_memory],
         parts.scalars,
     )
 
@@ -564,8 +573,10 @@ def element(
 
     lines = [line.strip() for line in scalar_lines(structure.scalars)]
     for number, (dtype, cls) in enumerate(structure.arrays):
-        if number not in loaded:
-            lines += load(number, dtype, index(f"a{number}", cls))
+        if number in loaded:
+            continue
+        test = bounds_test(cls, "i", f"a{number}_s")
+        lines += load(number, dtype, index(f"a{number}", cls), test=test)
     values = Values()
     values.emit(enumerate(structure.steps), lines, "")
     for number, (name, dtype, cls) in enumerate(structure.outputs):

@@ -113,13 +113,54 @@ def jumping(column: Sequence[int], jumps: Sequence[tuple[int, int]]) -> tuple[st
     return letters, tuple(numbers)
 
 
+def bounded(
+    column: Sequence[int], bounds: Sequence[tuple[int, int] | None]
+) -> tuple[str, tuple[int, ...]]:
+    """Return the index class and the arguments of an array that is zero outside of bounds.
+
+    Args:
+        column: its strides, in elements.
+        bounds: for each dimension its first index and its length, or ``None`` if it is whole.
+    """
+    letters, numbers = "", list[int]()
+    for letter, stride, bound in zip(letters_of(column), column, bounds, strict=True):
+        if bound is None:
+            letters += letter
+            numbers += [stride] if letter == "s" else []
+        else:
+            letters += "q" if letter == "1" else "p"
+            numbers += [*[stride] * (letter != "1"), *bound]
+    return letters, tuple(numbers)
+
+
+#: The names of the arguments of a dimension, by its letter.
+_ENDS = {
+    "s": ("",),
+    "j": ("", "_cut", "_jump"),
+    "p": ("", "_cut", "_count"),
+    "q": ("_cut", "_count"),
+}
+
+
 def stride_names(letters: str, prefix: str) -> list[str]:
     """Return the names of the arguments that an index class needs."""
-    names = []
-    for number, letter in enumerate(each for each in letters if each in "sj"):
-        name = f"{prefix}{number}"
-        names += [name] if letter == "s" else [name, f"{name}_cut", f"{name}_jump"]
-    return names
+    named = [letter for letter in letters if letter in _ENDS]
+    return [f"{prefix}{number}{end}" for number, each in enumerate(named) for end in _ENDS[each]]
+
+
+def bounds_test(letters: str, index: str, stride: str) -> str:
+    """Return the condition that an element is inside of the bounds of its array; empty if none."""
+    terms = []
+    for dimension, letter in enumerate(letters):
+        if letter in "pq":
+            factor = _argument(letters, dimension, stride)
+            terms.append(f"uint32({index}{dimension} - {factor}_cut) < uint32({factor}_count)")
+    return " and ".join(terms)
+
+
+def _argument(letters: str, dimension: int, stride: str) -> str:
+    """Return the name of the arguments of a dimension, without their ends."""
+    return f"{stride}{sum(letter in _ENDS for letter in letters[:dimension])}"
 
 
 def fits_32_bits(extents: Sequence[int], columns: Iterable[Sequence[int]], work_items: int) -> bool:
@@ -138,17 +179,20 @@ def index_terms(
     """Return the sum of products that is an element's index; empty if all letters are ``"0"``.
 
     Args:
-        letters: the result of :func:`letters_of`, with ``constant``, or of :func:`jumping`.
+        letters: the result of :func:`letters_of`, with ``constant``, of :func:`jumping` or of
+            :func:`bounded`.
         stride: the prefix of the names of stride arguments.
         is_narrow: whether products are computed in 32 bits.
     """
     terms, products = [], []
     for dimension, letter in enumerate(letters):
         name = f"{index}{dimension}"
-        factor = f"{stride}{len(re.findall('[sj]', letters[:dimension]))}"
-        if letter == "1":
+        factor = _argument(letters, dimension, stride)
+        if letter in "pq":
+            name = f"({name} - {factor}_cut)"
+        if letter in "1q":
             terms.append(name)
-        elif letter in "sj":
+        elif letter in "sjp":
             products.append((name, factor))
             if letter == "j":
                 is_after = f"int64({name}) >= int64({factor}_cut)"

@@ -155,9 +155,16 @@ def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]
     ]
 
 
-def load(number: int, dtype: str, index: str, array: str = "") -> list[str]:
-    """Return the lines that load an element of an array, or of a copy of it named ``array``."""
+def load(number: int, dtype: str, index: str, array: str = "", test: str = "") -> list[str]:
+    """Return the lines that load an element of an array, or of a copy of it named ``array``.
+
+    If the condition ``test`` is given, the value is zero unless it holds.
+    """
     array = array or f"a{number}"
+    if test:
+        kind = _PART_NAMES.get(dtype) or ("float32" if dtype in ROUNDED else TYPE_NAMES[dtype])
+        lines = load(number, dtype, index, array)
+        return [f"{line} if {test} else {kind}(0)" for line in lines]
     if dtype == POSITIONS:
         return [f"x{number} = int64({index})"]
     if dtype in ROUNDED:

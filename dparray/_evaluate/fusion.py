@@ -11,7 +11,15 @@ from dparray._codegen.elementwise import MAX_ARRAYS, can_generate
 from dparray._codegen.reduction import can_reduce, is_generated, is_row_cached
 from dparray._evaluate.limits import STORING_COST
 from dparray._evaluate.slots import is_overwritten
-from dparray._graph.assembly import MAX_CELLS, Assembly, count_cells, is_assembled
+from dparray._graph.assembly import (
+    MAX_BOUNDED_AXES,
+    MAX_CELLS,
+    Assembly,
+    count_bounded_axes,
+    count_cells,
+    is_assembled,
+    is_extended,
+)
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
@@ -306,6 +314,11 @@ def _not_read_by_index(order: Sequence[Node], stored: Collection[int]) -> list[N
     if not assemblies:
         return []
     leaves = [each for node in inside for each in _leaves(node)]
+    extended = list(filter(is_extended, assemblies))
+    if extended and (
+        len(extended) < len(assemblies) or count_bounded_axes(extended) > MAX_BOUNDED_AXES
+    ):
+        return assemblies
     if (
         not any(map(is_call, inside))
         and all(layout_of(leaf).block.memory is not None for leaf in leaves)

@@ -313,6 +313,8 @@ def _assemble_into(
     op: Assembly, shape: tuple[int, ...], dtype: np.dtype[Any], operands: list[Any], out: Any
 ) -> Any:
     out = np.empty(shape, dtype) if out is None else out
+    if op.fills:
+        out[...] = 0
     for to, part in op.parts(out, operands):
         _copy(to, part.astype(dtype, copy=False))
     return out

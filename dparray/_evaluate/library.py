@@ -124,6 +124,8 @@ def _operation(
             continue
         operands.append(_converted(library, operand, dtype, node.usm_type))
     if type(op) is Assembly:
+        if op.fills:
+            out[...] = 0
         for to, part in op.parts(out, operands):
             to[...] = part
         return

@@ -337,15 +337,15 @@ class _Scheduler:
         # Numba compiles kernels that call other functions, and does not support these vectors.
         has_vectors = traits.machine.loads_vectors and not functions
         launches: list[KernelLaunch] = []
-        cells: Sequence[tuple[Any, ...]] = [(order, outputs, shape, {})]
+        cells: Sequence[tuple[Any, ...]] = [(order, outputs, shape, {}, {})]
         axes = None
         if any(map(is_assembled, order)):
             axes = order_of_axes(shape, *[layout.strides for _, layout in outputs])
             axes = tuple(range(len(shape))) if axes is None else axes
             cells = cells_of(order, outputs, shape, axes[-1] if axes else 0)
-        for nodes, stored, extents, jumps in cells:
+        for nodes, stored, extents, jumps, bounds in cells:
             program = elementwise.linearize(
-                nodes, stored, extents, traits.tuning, is_gpu, axes, jumps, has_vectors
+                nodes, stored, extents, traits.tuning, is_gpu, axes, jumps, has_vectors, bounds
             )
             must_compile = is_alone or bool(launches)
             size = prod(extents)

@@ -1,10 +1,11 @@
-"""Arrays that are assembled from boxes of other arrays: rolled and joined ones.
+"""Arrays that are assembled from boxes of other arrays: rolled, joined and extended ones.
 
 A kernel does not need the assembled array in memory. The boundaries of all boxes
 divide an expression into cells. In a cell, all operands are plain views, so the kernel is launched
 once for each cell. If all boxes show the same operand, as in rolled arrays, cells along outer axes
 are merged: the kernel adds a constant to the operand's index from some row on. Cells along the
-inner axis are not merged, because the kernel would then not load vectors.
+inner axis are not merged, because the kernel would then not load vectors. Arrays that are extended
+by zeros have one cell: the kernel loads their elements between two bounds along each axis.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ from dparray._layout import Layout, Shape, broadcast_strides
 MAX_CELLS = 27
 #: A kernel has at most this many arguments for jumps, since their number is limited.
 _MAX_JUMPS = 30
+#: The operands of a kernel that are extended by zeros have bounds along at most this many axes.
+MAX_BOUNDED_AXES = 24
 
 #: For each axis: the index at which an operand jumps in memory, and the additional distance in
 #: elements from there on.
 Jumps = tuple[tuple[int, int], ...]
+
+#: For each axis of an extended operand: its first index and its length, or ``None`` if it is whole.
+Bounds = tuple[tuple[int, int] | None, ...]
 
 
 class Box(NamedTuple):
@@ -70,10 +76,12 @@ class Assembly(Op):
     """An operation whose result consists of boxes of its operands, which are whole arrays.
 
     Attributes:
-        boxes: the boxes, which cover the result and do not overlap.
+        boxes: the boxes, which do not overlap. They cover the result unless ``fills`` is set.
+        fills: whether there is one box, and the elements outside of it are zero.
     """
 
     boxes: tuple[Box, ...] = ()
+    fills: bool = False
 
     def parts(self, out: Any, operands: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each box as a part of the result and a part of an operand."""
@@ -83,14 +91,28 @@ class Assembly(Op):
 
 
 @lru_cache(maxsize=4096)
-def assembly(name: str, boxes: tuple[Box, ...]) -> Assembly:
+def assembly(name: str, boxes: tuple[Box, ...], fills: bool = False) -> Assembly:
     """Return the operation for some boxes: one object for equal boxes, since it is in plan keys."""
-    return Assembly(name, NO_UFUNC, name, expression="{0}", kinds="biufc", boxes=boxes)
+    return Assembly(name, NO_UFUNC, name, expression="{0}", kinds="biufc", boxes=boxes, fills=fills)
 
 
 def is_assembled(node: Node | Scalar) -> bool:
     """Return whether a node is pending and assembled."""
     return type(node) is Node and type(node.op) is Assembly
+
+
+def is_extended(node: Node | Scalar) -> bool:
+    """Return whether a node is pending, and one array extended by zeros."""
+    return type(node) is Node and type(node.op) is Assembly and node.op.fills
+
+
+def count_bounded_axes(nodes: Sequence[Node]) -> int:
+    """Return the number of axes along which extended arrays have bounds, for all together."""
+    return sum(
+        inner != outer
+        for node in nodes
+        for inner, outer in zip(node.op.boxes[0].shape, node.shape, strict=True)  # type: ignore[union-attr]
+    )
 
 
 def layouts_of_whole(node: Node) -> list[Layout]:
@@ -109,7 +131,9 @@ def flattened(
     inner = tuple(
         [
             node.op
-            if type(node.op) is Assembly and all(part.dtype == node.dtype for part in node.operands)  # type: ignore[union-attr]
+            if is_assembled(node)
+            and not is_extended(node)
+            and all(part.dtype == node.dtype for part in node.operands)  # type: ignore[union-attr]
             else None
             for node in operands
         ]
@@ -209,7 +233,7 @@ def _cuts_of(nodes: Sequence[Node], shape: Shape, inner: int | None) -> list[lis
 def count_cells(order: Sequence[Node], inner: int = -1) -> int:
     """Return the number of cells of an expression; 1 if it has no assembled nodes."""
     nodes = [node for node in order if type(node.op) is Assembly]
-    if not nodes:
+    if not nodes or any(map(is_extended, nodes)):
         return 1
     shape = max([node.shape for node in nodes], key=len)
     return prod(map(len, _cuts_of(nodes, shape, inner)))
@@ -223,12 +247,14 @@ class Cell(NamedTuple):
         outputs: its values, and where they are stored.
         shape: its shape.
         jumps: the jumps of operands by their layouts; ``None`` if a kernel cannot have them.
+        bounds: by the layouts of extended operands in the cell: their own layouts, and the bounds.
     """
 
     order: list[Node]
     outputs: list[tuple[Any, Layout]]
     shape: Shape
     jumps: dict[Layout, Jumps] | None
+    bounds: dict[Layout, tuple[Layout, Bounds]]
 
 
 def cells_of(
@@ -239,6 +265,8 @@ def cells_of(
     ``inner`` is the axis along which elements are adjacent.
     """
     nodes = [node for node in order if type(node.op) is Assembly]
+    if any(map(is_extended, nodes)):
+        return [_cell(order, outputs, shape, (0,) * len(shape), shape)]
     for axis in (inner, None):
         cuts = _cuts_of(nodes, shape, axis)
         cells = [_cell(order, outputs, shape, *part) for part in _parts_of(cuts, shape)]
@@ -262,6 +290,8 @@ def _cell(
     copies: dict[int, Node] = {}
     still = ((0, 0),) * len(shape)
     jumps: dict[Layout, Jumps] = {}
+    extended: dict[tuple[Layout, Box], Layout] = {}
+    bounds: dict[Layout, tuple[Layout, Bounds]] = {}
     is_clear = True
 
     def leaf_of(node: Node, layout: Layout, own: Jumps = still) -> Node:
@@ -277,11 +307,26 @@ def _cell(
             copies[id(operand)] = leaf_of(operand, seen(layout_of(operand), start, shape))
         return copies[id(operand)]
 
+    def extended_leaf(node: Node, box: Box) -> Node:
+        source = layout_of(node.operands[0])
+        if (source, box) not in extended:
+            # The offset only tells arguments apart: that of its own layout is used at the launch.
+            named = source._replace(offset=-1 - len(extended), shape=node.shape)
+            strides = broadcast_strides("expression", named.shape, named.strides, shape)
+            named = extended[source, box] = named._replace(shape=shape, strides=strides)
+            pairs = zip(box.start, box.shape, node.shape, strict=True)
+            own = [None if n == whole else (first, n) for first, n, whole in pairs]
+            bounds[named] = source, (*(None,) * (len(shape) - len(own)), *own)
+        return leaf_of(node, extended[source, box])
+
     nodes = []
     for node in order:
         op, operands = node.op, node.operands
         assert op is not None
         signature = node.signature
+        if type(op) is Assembly and op.fills:
+            copies[id(node)] = extended_leaf(node, op.boxes[0])
+            continue
         if type(op) is Assembly:
             head = len(shape) - len(node.shape)
             boxes = _inside(node, start, left)
@@ -306,4 +351,4 @@ def _cell(
         nodes.append(copy)
     stored = [(view(value), seen(layout, start, shape)) for value, layout in outputs]
     is_clear &= sum(bool(jump) for each in jumps.values() for _, jump in each) <= _MAX_JUMPS
-    return Cell(nodes, stored, left, jumps if is_clear else None)
+    return Cell(nodes, stored, left, jumps if is_clear else None, bounds)

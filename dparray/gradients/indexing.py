@@ -21,7 +21,7 @@ from dparray.gradients.calls import (
 from dparray.gradients.elementwise import function_of, register
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Linear, Row, View
-from dparray.gradients.tape import Part
+from dparray.gradients.slices import Part
 from dparray.gradients.traced import Spec, Traced, constants
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
-from dparray.gradients.tape import backward, matched, operand, snapshot, whole, without_memory
+from dparray.gradients.slices import whole
+from dparray.gradients.tape import backward, matched, operand, snapshot, without_memory
 from dparray.gradients.traced import Level, Node, Spec, Traced
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dparray._array.ndarray import ndarray
 from dparray.gradients.public import dp
+from dparray.gradients.slices import Buffer, Part, added, whole
 from dparray.gradients.traced import Node, Origin, Spec, Traced, alias
 
 
@@ -68,31 +69,6 @@ class Call(Node):
         ]
 
 
-class Part:
-    """The cotangent of a slice: values at an index, and zero elsewhere.
-
-    Attributes:
-        g: the values.
-        key: the index, of integers and slices.
-        spec: that of the array.
-        scatter: makes the array of these three.
-    """
-
-    __slots__ = ("g", "key", "scatter", "spec")
-
-    def __init__(self, g: Any, key: Any, spec: Spec, scatter: Callable[..., Any]) -> None:
-        self.g, self.key, self.spec, self.scatter = g, key, spec, scatter
-
-    def whole(self) -> Any:
-        """Return it as an array."""
-        return self.scatter(self.g, self.key, self.spec)
-
-
-def whole(g: Any) -> Any:
-    """Return a cotangent as an array."""
-    return g.whole() if type(g) is Part else g
-
-
 def matched(g: Any, spec: Spec, sums: bool = True) -> Any:
     """Return a cotangent in the shape and dtype of its operand.
 
@@ -118,38 +94,6 @@ def matched(g: Any, spec: Spec, sums: bool = True) -> Any:
     return g
 
 
-class Buffer:
-    """The sum of several cotangents, in an array that only the backward pass has."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-
-def added(held: Any, new: Any) -> Any:
-    """Return the sum of a cotangent so far (an array, a buffer, a part or ``None``) and another."""
-    if held is None:
-        return new
-    before = held.array if type(held) is Buffer else held
-    values = new.g if type(new) is Part else new
-    is_traced = any(type(x) is Traced for x in (before, values, getattr(before, "g", None)))
-    if is_traced or not (type(held) is Buffer or Part in (type(held), type(new))):
-        return whole(before) + whole(new)
-    if type(held) is not Buffer:
-        first, new = (held, new) if type(held) is Part else (new, held)
-        if type(new) is Part:
-            held, first = Buffer(first.whole()), new
-        else:
-            held = Buffer(new.copy())
-        new = first
-    if type(new) is Part:
-        held.array[new.key] += new.g
-    else:
-        held.array += new
-    return held
-
-
 def backward(roots: Sequence[tuple[Origin, Any]], wanted: Sequence[Origin]) -> list[Any]:
     """Return the cotangents of origins, from those of results; ``None`` stands for zero."""
     held: dict[Origin, Any] = {}
@@ -172,7 +116,7 @@ def backward(roots: Sequence[tuple[Origin, Any]], wanted: Sequence[Origin]) -> l
         if not node.parents:
             continue
         gs = [held.get(x) if x in kept else held.pop(x, None) for x in origins]
-        gs = [g.array if type(g) is Buffer else whole(g) for g in gs]
+        gs = [whole(g) for g in gs]
         if len(gs) > 1:
             gs = [s.zeros() if g is None else g for g, s in zip(gs, node.specs, strict=True)]
         for origin, g in zip(node.parents, node.pull(gs), strict=True):

@@ -63,7 +63,7 @@ class Inputs:
         origin = (Node([], [spec]), 0)
         self.origins.append(origin)
         self.specs.append(spec)
-        return Traced(alias(x) if type(x) is Traced else x.copy(), level, origin)
+        return Traced(alias(x) if type(x) is Traced else x, level, origin)
 
     def cotangents(self, roots: Sequence[tuple[Origin, Any]]) -> list[Any]:
         """Return those of all inputs, zeros where the results do not depend on one."""
@@ -308,7 +308,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     with Level(is_forward=True) as level:
         arguments = []
         for x, t in zip(points, directions, strict=True):
-            point = alias(x) if type(x) is Traced else x.copy()
+            point = alias(x) if type(x) is Traced else x
             t = alias(t) if type(t) is Traced else t.copy()
             arguments.append(with_tangent(point, level, t))
         outs, of_result = flatten(f(*unflatten(structure, arguments)))

@@ -49,7 +49,7 @@ BUDGETS = {
     "driver": 7_650,
     "runtime": 4_260,
     "memory": 4_190,
-    "graph": 2_140,
+    "graph": 2_185,
     "ir": 2_420,
     "language": 14_900,
     "codegen": 3_730,
