@@ -184,7 +184,10 @@ def _are_apart(entries: Sequence[Any]) -> bool:
 
 def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     """Return the index arrays broadcast together; raise if an index is out of range."""
-    shape = _layout.broadcast_shapes("x[index]", [array.shape for array in arrays])
+    try:
+        shape = _layout.broadcast_shapes("x[index]", [array.shape for array in arrays])
+    except ShapeError as error:  # NumPy's class
+        raise IndexError(str(error)) from None
     checked = []
     for axis, array in enumerate(arrays, start=first):
         extent = view.shape[axis]

@@ -204,6 +204,44 @@ def test_a_boolean_beside_a_mask_takes_no_axis(index: Any, executor: str) -> Non
     np.testing.assert_array_equal(x.asnumpy(), values)
 
 
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda rows, columns, mask: (False, rows),
+        lambda rows, columns, mask: (rows, np.False_),
+        lambda rows, columns, mask: (mask, False),
+        lambda rows, columns, mask: (True, False, mask),
+        lambda rows, columns, mask: (False, slice(None), columns),
+        lambda rows, columns, mask: (False, ..., columns),
+        lambda rows, columns, mask: (False, [1, 2]),
+        lambda rows, columns, mask: False,
+    ],
+)
+def test_false_beside_a_mask(index: Any, count: int, host_tier: bool) -> None:
+    values = np.arange(12.0).reshape(3, 4)
+    masks = [
+        np.arange(size).reshape(shape) < count for size, shape in ((3, 3), (4, 4), (12, (3, 4)))
+    ]
+    x, given = dp.asarray(values), index(*masks)
+    ours = index(*map(dp.asarray, masks))
+    with dp.config.override(host_tier=host_tier):
+        try:
+            wanted = values[given]
+        except IndexError:
+            with pytest.raises(IndexError, match="broadcast"):
+                x[ours]
+            with pytest.raises(IndexError, match="broadcast"):
+                x[ours] = -1
+        else:
+            found = x[ours]
+            assert found.shape == wanted.shape
+            x[ours] = -1
+            values[given] = -1
+        np.testing.assert_array_equal(x.asnumpy(), values)
+
+
 def test_positions_that_are_broadcast_away_are_not_looked_at() -> None:
     host = numbered((2, 3))
     with dp.config.override(host_tier=False):
