@@ -42,6 +42,7 @@ from dparray._language.source import source_of
 from dparray._layout import Block, Layout
 from dparray._placement import common_placement
 from dparray._runtime import deferred_launch, fault_report, host_maps, rounding
+from dparray._runtime.durations import note_launch
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import check_launch, launch
 from dparray._runtime.packing import pack_scalars
@@ -161,6 +162,7 @@ class KernelFunction:
         self._constants = constant_parameters(function)
         self._binders: dict[tuple[type, ...], Binder] = {}
         self._kernels: dict[tuple[str, Signature, Target], Kernel] = {}
+        self._seconds: dict[Any, float] = {}
         self._orders: dict[tuple[str, Signature], tuple[tuple[int, ...] | None, int] | None] = {}
         self._checked: KernelFunction | None = None
         self._checks: CheckedKernel | None = None
@@ -269,6 +271,7 @@ class KernelFunction:
             rest = queue, depends_on, borrowed, memory, reads
             return self._launch_otherwise(compiled, size, local, packed, rest, others, arguments)
         event = launch(compiled, size, local, packed, queue, depends_on, borrowed, memory, reads)
+        note_launch(queue, self._seconds, (key, size, local), event)
         if borrowed:
             give_now(borrowed, queue)
         if self._may_loop:
@@ -310,6 +313,7 @@ class KernelFunction:
                 running.append(event)
             give_now(rest[2], queue)
             order_of(queue).note_long()
+            note_launch(queue, self._seconds, (compiled.name, size, local), event)
             return event
 
         if others:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dparray import _hooks
 from dparray._driver import driver_of, is_event, order_of, place_of, sycl_queue_of, traits_of
 from dparray._driver.interface import DriverEvent, Queue
-from dparray._runtime import host_maps
+from dparray._runtime import durations, host_maps
 from dparray.exceptions import KernelArgumentError, KernelExecutionError
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ class Event:
             raise KernelExecutionError(
                 f"{what} failed on {traits_of(self.queue).name}: {error}"
             ) from error
+        if self.queue in durations.running:
+            durations.note_wait(self.queue, start)
         if _hooks.subscribers:
             _hooks.emit("wait", queue=self.queue, start=start)
 

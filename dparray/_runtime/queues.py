@@ -10,6 +10,7 @@ from dparray._driver import by_type, driver_of, order_of
 from dparray._driver.interface import Queue
 from dparray._driver.marks import MAX_SHORT_BACKLOG, Mark
 from dparray._layout import Block
+from dparray._runtime import durations
 from dparray.device import lock, waits
 
 
@@ -28,9 +29,11 @@ def wait(queue: Queue) -> None:
         return
     count, events = order.count, order.before_launch()
     if events:
-        start = time.perf_counter() if _hooks.subscribers else 0.0
+        start = time.perf_counter()
         driver.wait(events, count - order._done_at > MAX_SHORT_BACKLOG)
-        if start:
+        if queue in durations.running:
+            durations.note_wait(queue, start)
+        if _hooks.subscribers:
             _hooks.emit("wait", queue=queue, start=start)
     order.note_done(count)
     _forget_work(queue, mark)
@@ -166,9 +169,11 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
         wait(queue)
     elif mark is not None:
         work = working.get(queue)
-        start = time.perf_counter() if _hooks.subscribers else 0.0
+        start = time.perf_counter()
         driver.wait([mark[0]], order.count - order._done_at > MAX_SHORT_BACKLOG)
-        if start:
+        if queue in durations.running:
+            durations.note_wait(queue, start)
+        if _hooks.subscribers:
             _hooks.emit("wait", queue=queue, start=start)
         order.note_done(mark[1])
         if order.is_after_all(mark):

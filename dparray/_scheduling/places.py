@@ -13,6 +13,7 @@ from dparray._driver import is_same_device, root_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._placement import Policy
+from dparray._runtime import durations
 from dparray._runtime import queues as runtime_queues
 from dparray._scheduling import device_costs
 from dparray._scheduling.cut import CutStep
@@ -171,8 +172,10 @@ def _backlog(queue: Any) -> float:
     if runtime_queues.is_idle(queue):
         _seen_at_work.pop(queue, None)
         left = 0.0
-    elif left < _SHORT:
-        left = max(_UNKNOWN, now - _seen_at_work.setdefault(queue, now))
+    else:
+        left = max(left, durations.remaining(queue, _UNKNOWN))
+        if left < _SHORT:
+            left = max(_UNKNOWN, now - _seen_at_work.setdefault(queue, now))
     if left < _SHORT:
         _busy.pop(queue, None)
         return 0.0

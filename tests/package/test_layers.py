@@ -47,7 +47,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 BUDGETS = {
     "ground": 1_160,
     "driver": 7_650,
-    "runtime": 4_260,
+    "runtime": 4_300,
     "memory": 4_190,
     "graph": 2_185,
     "ir": 2_420,

@@ -131,6 +131,35 @@ def test_work_that_no_policy_submitted_keeps_a_device_busy(standin: StandIn) -> 
     assert places._backlog(queue) == 2.0
 
 
+@dp.kernel
+def steps(item: Any, x: Any, count: int) -> None:
+    i = item.get_id(0)
+    value = x[i]
+    for _ in range(count):
+        value = value * value - 1.0
+    x[i] = value
+
+
+@pytest.mark.parametrize("device", ["host:cpu", "cpu"])
+def test_queued_kernels_count_with_the_time_that_they_took_before(device: str) -> None:
+    queue = dp.Device(device).new_queue().queue
+    x = dp.asarray(np.full(16, 0.5), device=queue)
+    dp.call_kernel(steps, dp.Range(16), x, 1).wait()
+    start = time.perf_counter()
+    dp.call_kernel(steps, dp.Range(16), x, 5_000_000).wait()
+    took = time.perf_counter() - start
+    assert places._backlog(queue) == 0.0
+    for _ in range(3):
+        event = dp.call_kernel(steps, dp.Range(16), x, 5_000_000)
+    assert places._backlog(queue) > 1.5 * took  # A power of two between 2 and 4.3 times as long.
+    event.wait()
+    assert places._backlog(queue) == 0.0
+    dp.call_kernel(steps, dp.Range(16), x, 1).wait()  # It counts with the time of its last call.
+    dp.call_kernel(steps, dp.Range(16), x, 5_000_000)
+    assert places._backlog(queue) < 2e-3
+    x.asnumpy()
+
+
 @pytest.mark.parametrize("name", ["copy", "roll", "concat", "negative"])
 def test_every_step_takes_time(name: str) -> None:
     x = dp.asarray(np.ones((700, 1000)))  # neither computed immediately nor too large for a cache
