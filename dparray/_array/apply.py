@@ -207,6 +207,8 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             keys.append(value.dtype)
         elif type(value) in WEAK_TYPES:
             keys.append(WEAK_TYPES[type(value)])
+        elif hasattr(type(value), OVERRIDE):
+            return dispatch_override(op.name, operands, out=out)
         elif type(value) in SEQUENCES or is_shareable(value) or is_taken_from_host(value):
             return apply(op, *coerce_operands(op.name, op.parameters, operands), out=out)
         elif (
@@ -216,8 +218,6 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             and any(isinstance(operand, ndarray) for operand in operands)
         ):
             return _compare_out_of_range(op, operands, out)
-        elif hasattr(type(value), OVERRIDE):
-            return dispatch_override(op.name, operands, out=out)
         else:
             values[len(keys)], key = _scalar_operand(op, name, value, operands)
             keys.append(key)

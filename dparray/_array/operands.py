@@ -96,10 +96,10 @@ def dispatch_override(
         arguments: its arguments by position.
         options: its keyword arguments.
     """
-    value = overriding((*arguments, *options.values()))
+    value = overriding((*arguments, *options.values()) if options else arguments)
     if value is None:
         return NotImplemented
-    keywords = {
+    keywords = options and {
         key: option
         for key, option in options.items()
         if not (key in ("out", "dtype", "where") and option is None)

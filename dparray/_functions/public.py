@@ -30,6 +30,7 @@ import numpy as np
 from dparray._array.host_fastpath import call_small, small_function
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
+    OVERRIDE,
     check_array,
     check_arrays,
     check_out,
@@ -178,6 +179,8 @@ def _with_operands(
                     break
             else:
                 return function(*args, **kwargs)
+        if come_first and len(args) == needed and not kwargs and hasattr(type(args[0]), OVERRIDE):
+            return dispatch_override(function, args)
         return in_general(args, kwargs)
 
     def in_general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

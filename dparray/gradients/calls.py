@@ -17,7 +17,7 @@ from dparray._jit.function import JitFunction
 from dparray.exceptions import DTypeError, GradientError, ShapeError
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Elementwise, Row, View, is_several
-from dparray.gradients.tape import Call, matched
+from dparray.gradients.tape import Call, Elements, matched, snapshot
 from dparray.gradients.traced import (
     Level,
     Spec,
@@ -235,8 +235,72 @@ def is_array(x: Any) -> bool:
     return type(x) is Traced or isinstance(x, ndarray)
 
 
+def elementwise(row: Elementwise, args: Sequence[Any]) -> Any:
+    """Compute an element-wise operation without options, and record it, as :func:`apply` does."""
+    level: Level | None = None
+    for x in args:
+        kind = type(x)
+        if kind is Traced:
+            if x._root is not None or not x._level.is_alive:
+                check(x)
+            own = x._level
+            if level is None or own.depth > level.depth:
+                level = own
+        elif kind is list or kind is tuple:
+            return _apply(row, args, {})
+    if level is None:
+        return row.compute(*args)
+    if level.is_forward:
+        return _apply(row, args, {})
+    parents, values = [], []
+    places: tuple[int, ...] = ()
+    for place, x in enumerate(args):
+        if type(x) is Traced and x._level is level:
+            parents.append(x._origin)
+            places += (place,)
+            values.append(x._value)
+        else:
+            values.append(x)
+    answer = row.compute(*values)
+    shape, dtype = answer.shape, answer.dtype
+    if dtype.kind not in "fcV":
+        return answer
+    products, reads = row.at(places)
+    are_alike = True
+    kept = [None, None, None, answer if reads[3] else None]
+    for place, x in enumerate(values):
+        kind = type(x)
+        if kind is ndarray or kind is Traced:
+            if x.shape != shape or x.dtype != dtype:
+                are_alike = False
+            if reads[place]:
+                kept[place] = x if _is_private(args[place], level) else snapshot(x)
+        else:
+            kept[place] = x
+            if kind is not float and kind is not int:
+                are_alike = False
+    inputs = None if are_alike else [Spec(values[place]) for place in places]
+    return Traced(answer, level, (Elements(parents, products, kept, answer, inputs), 0))
+
+
+def _is_private(x: Any, level: Level) -> bool:
+    """Return whether nobody else can write to the value that an operand has in a level.
+
+    That holds for results of element-wise operations: values of traced arrays are never written.
+    """
+    if type(x) is not Traced or x._level is not level or x._root is not None:
+        return False
+    return type(x._origin[0]) is Elements
+
+
 def apply(row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
     """Compute an operation, and record it on the innermost level among its operands."""
+    if type(row) is Elementwise and not options:
+        return elementwise(row, args)
+    return _apply(row, args, options)
+
+
+def _apply(row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
     level: Level | None = None
     for x in args:
         kind = type(x)

@@ -10,6 +10,7 @@ import numpy as np
 from dparray._array.ndarray import ndarray
 from dparray._graph.ops import COMPARISONS, OPERATORS
 from dparray.exceptions import GradientError
+from dparray.gradients import products as products  # which has the row of matmul
 from dparray.gradients.calls import ROWS, apply, call, constant_operands, write
 from dparray.gradients.indexing import getitem, setitem
 from dparray.gradients.public import dp
@@ -84,18 +85,18 @@ def _shaped(name: str) -> Callable[..., Any]:
 
 
 def _operator(name: str) -> tuple[Callable[..., Any], ...]:
-    function = getattr(dp, name)
+    row = ROWS[getattr(dp, name)]
 
     def operate(self: Traced, other: Any) -> Any:
-        return apply(ROWS[function], (self, other), {}) if _is_operand(other) else NotImplemented
+        return apply(row, (self, other), {}) if _is_operand(other) else NotImplemented
 
     def reflected(self: Traced, other: Any) -> Any:
-        return apply(ROWS[function], (other, self), {}) if _is_operand(other) else NotImplemented
+        return apply(row, (other, self), {}) if _is_operand(other) else NotImplemented
 
     def in_place(self: Traced, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
-        return write(self, lambda old: apply(ROWS[function], (old, other), {}))
+        return write(self, lambda old: apply(row, (old, other), {}))
 
     return operate, reflected, in_place
 

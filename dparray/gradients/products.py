@@ -13,8 +13,9 @@ from dparray.exceptions import GradientError
 from dparray.gradients.calls import COMPOSED, ROWS_BY_NAME, apply, is_array
 from dparray.gradients.elementwise import function_of, register
 from dparray.gradients.public import dp
-from dparray.gradients.rows import Bilinear, Linear, Pulled, Row, conjugate
+from dparray.gradients.rows import Bilinear, Linear, Pulled, Row
 from dparray.gradients.shapes import resized
+from dparray.gradients.tape import conjugate
 from dparray.gradients.traced import constants
 
 

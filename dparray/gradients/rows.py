@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
 from dparray.gradients.slices import whole
-from dparray.gradients.tape import backward, matched, operand, snapshot, without_memory
+from dparray.gradients.tape import backward, conjugate, matched, operand, snapshot, without_memory
 from dparray.gradients.traced import Level, Node, Spec, Traced
-
-
-def conjugate(x: Any) -> Any:
-    """Return the complex conjugate of an array or scalar."""
-    if isinstance(x, complex):
-        return x.conjugate()
-    return dp.conj(x) if isinstance(x, ndarray | Traced) and x.dtype.kind == "c" else x
 
 
 def is_several(answer: Any) -> bool:
@@ -98,28 +91,39 @@ class Elementwise(Row):
 
     def __init__(self, name: str, compute: Callable[..., Any], texts: Sequence[str]) -> None:
         super().__init__(name, compute)
-        self._codes = [_compiled(name, text) for text in texts]
-        self._reads = [set(code.co_names) if code else set() for code in self._codes]
+        products = [_product(name, text) for text in texts]
+        self.products = [product for product, _ in products]
+        self._reads = [reads for _, reads in products]
+        self._known: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    def at(self, places: tuple[int, ...]) -> tuple[Sequence[Any], Sequence[bool]]:
+        """Return the products for some places, and whether they read each operand and the result.
+
+        The second result has an entry for each of three operands, and one for the result.
+        """
+        known = self._known.get(places)
+        if known is None:
+            reads = frozenset().union(*[self._reads[place] for place in places])
+            products = [self.products[place] for place in places]
+            known = self._known[places] = products, [name in reads for name in "xyzr"]
+        return known
 
     def keep(self, places: Sequence[Any], operands: Sequence[Any], answer: Any) -> tuple[Any, Any]:
         """Return what the rule needs of the operands and the result."""
-        reads = self._reads[places[0]]
-        for place in places[1:]:
-            reads = reads | self._reads[place]
+        _, reads = self.at(tuple(places))
         kept = [
-            snapshot(x) if name in reads else without_memory(x)
-            for name, x in zip("xyz", operands, strict=False)
+            snapshot(x) if is_read else without_memory(x)
+            for is_read, x in zip(reads, operands, strict=False)
         ]
-        return kept, answer if "r" in reads else None
+        return kept, answer if reads[3] else None
 
     def _product(self, place: int, g: Any, answer: Any, operands: Any, conjugates: bool) -> Any:
-        code = self._codes[place]
-        if code is None:
+        product = self.products[place]
+        if product is None:
             return None
         if conjugates:
             operands, answer = [conjugate(x) for x in operands], conjugate(answer)
-        names = dict(zip("xyz", operands, strict=False), g=g, r=answer)
-        return eval(code, NAMES, names)
+        return product(g, *operands, *(None,) * (3 - len(operands)), answer)
 
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""
@@ -140,14 +144,19 @@ class Elementwise(Row):
 NAMES: dict[str, Any] = {}
 
 
-def _compiled(name: str, text: str) -> Any:
-    """Return the code of the product of a derivative and the cotangent; ``None`` for zero."""
+def _product(name: str, text: str) -> tuple[Callable[..., Any] | None, Set[str]]:
+    """Return the product of a derivative and the cotangent as a function, ``None`` for zero.
+
+    The second result has the names of the operands and the result that it reads.
+    """
     wins, text = text.startswith("~"), text.lstrip("~")
     if text == "0":
-        return None
+        return None, frozenset()
     if not re.search(r"\bg\b", text):
         text = f"safe(g, {text})" if wins else f"g * ({text})"
-    return compile(text, f"<derivative of {name}>", "eval")
+    reads = frozenset(compile(text, name, "eval").co_names) & {"x", "y", "z", "r"}
+    code = compile(f"lambda g, x, y, z, r: {text}", f"<derivative of {name}>", "eval")
+    return eval(code, NAMES), reads
 
 
 class Reduced(Row):
@@ -175,7 +184,8 @@ class Reduced(Row):
         names |= {"n": max(count, 1), "m": count - correction}
         if answer is not None:
             names["r"] = with_axes(answer, axes, x.shape, keepdims)
-        return dp.broadcast_to(eval(self._code, NAMES, names), x.shape)
+        pulled = eval(self._code, NAMES, names)
+        return pulled if pulled.shape == () else dp.broadcast_to(pulled, x.shape)
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -187,8 +197,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def with_axes(x: Any, axes: Sequence[int], shape: Sequence[int], has_them: bool) -> Any:
-    """Return a result with the reduced axes, of length 1."""
-    if has_them or not axes:
+    """Return a result with the reduced axes, of length 1; a scalar broadcasts without them."""
+    if has_them or not axes or x.shape == ():
         return x
     return dp.reshape(x, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
 

@@ -119,17 +119,22 @@ class Buffer:
         return self.array
 
 
+#: The forms of cotangents that are not arrays.
+FORMS = frozenset({Part, Parts, Buffer})
+
+
 def whole(g: Any) -> Any:
     """Return a cotangent as an array."""
-    return g.whole() if type(g) in (Part, Parts, Buffer) else g
+    return g.whole() if type(g) in FORMS else g
 
 
 def added(held: Any, new: Any) -> Any:
-    """Return the sum of the cotangents so far, in any form, and an array or a part."""
-    if held is None:
-        return new
+    """Return the sum of the cotangents so far, in any form, and an array or a part.
+
+    An array of shape ``()`` stands for equal elements.
+    """
     kind = type(held)
-    if type(new) is not Part and kind not in (Part, Parts, Buffer):
+    if type(new) is not Part and kind not in FORMS:
         return held + new
     values = new.g if type(new) is Part else new
     if type(values) is Traced or type(held.g if kind is Part else held) is Traced:
@@ -138,10 +143,10 @@ def added(held: Any, new: Any) -> Any:
         made = _added_parts(held, new)
         if made is not None:
             return made
-        if kind is not Parts and type(new) is Part and kind is not Part:
-            held = held.copy()
-        elif type(new) is not Part and kind is Part:
-            held, new = new.copy(), held
+        if kind is Part and type(new) is not Part:
+            held, new = new, held
+        if type(held) not in FORMS:
+            held = dp.broadcast_to(held, new.spec.shape).copy()
         held = Buffer(whole(held))
     if type(new) is Part:
         held.array[new.key] += new.g

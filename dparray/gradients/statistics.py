@@ -13,7 +13,8 @@ from dparray.exceptions import GradientError
 from dparray.gradients.calls import COMPOSED, apply, gathered, is_array
 from dparray.gradients.elementwise import function_of
 from dparray.gradients.public import dp
-from dparray.gradients.rows import Linear, Pulled, axes_of, conjugate, with_axes
+from dparray.gradients.rows import Linear, Pulled, axes_of, with_axes
+from dparray.gradients.tape import conjugate
 from dparray.gradients.traced import constants
 
 

@@ -17,7 +17,8 @@ from dparray._array.ndarray import ndarray
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
 
-_serial = itertools.count()
+#: Numbers nodes and levels in the order of their creation.
+serial = itertools.count()
 
 
 class Level:
@@ -32,7 +33,7 @@ class Level:
     __slots__ = ("depth", "is_alive", "is_forward")
 
     def __init__(self, is_forward: bool = False) -> None:
-        self.depth, self.is_forward, self.is_alive = next(_serial), is_forward, True
+        self.depth, self.is_forward, self.is_alive = next(serial), is_forward, True
 
     def __enter__(self) -> Level:
         return self
@@ -66,6 +67,12 @@ class Spec:
         spec.shape = tuple(shape)
         return spec
 
+    def changed(self, shape: tuple[int, ...], dtype: Any) -> Spec:
+        """Return the same placement with another shape and dtype."""
+        spec = self.reshaped(shape)
+        spec.dtype = dtype
+        return spec
+
     def zeros(self) -> ndarray:
         """Return zeros of this shape, dtype and placement."""
         return dp.zeros(
@@ -79,14 +86,15 @@ class Node:
     Attributes:
         parents: the origins of its differentiated operands.
         specs: those of its results.
+        is_single: whether it has one result.
         serial: orders the nodes of all threads.
     """
 
-    __slots__ = ("parents", "serial", "specs")
+    __slots__ = ("is_single", "parents", "serial", "specs")
 
     def __init__(self, parents: Sequence[Origin], specs: Sequence[Spec]) -> None:
-        self.parents, self.specs = parents, specs
-        self.serial = next(_serial)
+        self.parents, self.specs, self.is_single = parents, specs, len(specs) == 1
+        self.serial = next(serial)
 
     def pull(self, cotangents: list[Any]) -> Sequence[Any]:
         """Return the cotangents of the parents, from those of the results; inputs have none."""

@@ -10,7 +10,7 @@ from dparray._array.ndarray import ndarray
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import is_array, with_tangent
 from dparray.gradients.public import dp
-from dparray.gradients.tape import backward, matched
+from dparray.gradients.tape import as_large, backward, matched
 from dparray.gradients.traced import (
     Level,
     Node,
@@ -571,7 +571,7 @@ class _Own(Node):
 
     def pull(self, cotangents: list[Any]) -> Sequence[Any]:
         """Return the cotangents of the operands."""
-        return self._rule(cotangents)
+        return self._rule(list(map(as_large, cotangents, self.specs)))
 
 
 def _name(f: Function) -> str:
@@ -589,9 +589,10 @@ def _innermost(flat: Sequence[Any]) -> Level | None:
 
 
 def _snapshot(x: Any, level: Level) -> Any:
-    if type(x) is not Traced:
-        return _copied(x)
-    return x._value if x._level is level else alias(x)
+    """Return an argument for a user's function, which may write to it."""
+    if type(x) is Traced:
+        x = x._value if x._level is level else x
+    return alias(x) if type(x) is Traced else _copied(x)
 
 
 def _check_captured(f: Function, outs: Sequence[Any], level: Level) -> None:

@@ -172,4 +172,5 @@ def test_a_stencil_takes_a_launch_for_each_step_and_direction() -> None:
     forward = works(lambda: dp.eval(heat(x)))
     # Another launch stores the last step, which the sum alone does not need in memory.
     assert set(found) == {"launch"}
-    assert len(found) <= len(forward) + 4 + 1
+    others = 1 + ("cuda" in str(x.device))  # the cotangent of the sum is stored on a GPU
+    assert len(found) <= len(forward) + 4 + others

@@ -354,3 +354,34 @@ def test_compiled_functions_of_array_code_have_gradients() -> None:
 def test_numpys_functions_of_traced_arrays_have_gradients() -> None:
     check(lambda x: np.sum(np.sin(x) * np.float64(2)) + np.concatenate([x, x]).mean())
     check(lambda x: np.linalg.norm(x) + np.add(x, 1.0).sum())
+
+
+@pytest.mark.parametrize("transform", [dp.checkpoint, lambda f: dp.custom_gradient(twice(f))])
+def test_functions_with_their_own_rule_may_write_to_their_arguments(transform: Any) -> None:
+    def doubled(x: Any) -> Any:
+        x *= 2
+        return x
+
+    def f(x: Any) -> Any:
+        y = x * 3
+        z = transform(doubled)(y)
+        return dp.sum(z * y)
+
+    x = dp.asarray(X)
+    assert np.allclose(dp.grad(f)(x).asnumpy(), 36 * X)
+    assert np.array_equal(x.asnumpy(), X)
+
+
+def twice(f: Any) -> Any:
+    return lambda x: (f(x), lambda g: 2 * g)
+
+
+@pytest.mark.parametrize("kept", [lambda x: x * x, lambda x: x[::2] * x[1::2], lambda x: dp.sin(x)])
+def test_a_write_after_the_forward_pass_does_not_reach_the_tape(kept: Any) -> None:
+    for n in (6, 60_000):
+        values = np.linspace(0.5, 1.5, n)
+        x = dp.asarray(values)
+        _, pull = dp.vjp(lambda x: dp.sum(kept(x)), x)
+        expected = dp.grad(lambda x: dp.sum(kept(x)))(dp.asarray(values)).asnumpy()
+        x[...] = 7
+        assert np.allclose(pull(dp.ones(()))[0].asnumpy(), expected)

@@ -59,7 +59,7 @@ BUDGETS = {
     "kernels": 4_870,
     "functions": 23_190,
     "compiled": 8_530,
-    "satellites": 24_900,
+    "satellites": 25_300,
     "tools": 10_920,
 }
 
