@@ -34,6 +34,7 @@ from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
+from dparray._ir.checks import record_checks
 from dparray._language.advice import Advice
 from dparray._language.errors import Refusal, Unsupported, described_refusal
 from dparray._language.references import referred_values
@@ -60,8 +61,9 @@ def obtain_kernel(
     Args:
         function: a Python function in the kernel language.
         types: type keys, the item first.
-        options: ``debug``, ``inline_threshold``, ``fp_contract``, and ``dimensions``, the number of
-            dimensions of the range for a kernel without an item.
+        options: ``debug``, ``inline_threshold``, ``fp_contract``, ``dimensions``, the number of
+            dimensions of the range for a kernel without an item, and ``checked`` if the last
+            parameter is the record of checks.
         target: the target of the device.
         labels: the parameters with their types, for error messages.
         queue: the queue of the launch; its driver loads its compiler meanwhile.
@@ -286,7 +288,7 @@ def compile_kernel(
         started = time.perf_counter()
         entry, compiled, advice, reason = "", ("", b""), NO_ADVICE, None
         try:
-            entry, text, advice = _translated(function, types, bool(options.get("debug")))
+            entry, text, advice = _translated(function, types, "checked" in options)
             if "dimensions" in options:
                 text += DIMENSIONS.format(options["dimensions"])
             compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))
@@ -298,7 +300,8 @@ def compile_kernel(
                 f"kernel {function.__name__}: the system refused what the compiler needs ({error})"
             ) from error
         except Refusal as refused:
-            message = described_refusal(refused, function, labels or types)
+            own = (labels or types)[: -1 if "checked" in options else None]
+            message = described_refusal(refused, function, own)
             raise compile_error(message, details=message) from None
         except Exception as error:
             reason = located(error)
@@ -320,24 +323,40 @@ def _translated(
     Args:
         function: the kernel.
         types: the type keys of its parameters.
-        checked: whether a work-item ends at the first index that is out of bounds.
+        checked: whether indices are checked; the last type is that of the record of faults.
     """
     try:
-        if checked or not (function.__module__ or "").startswith("dparray.kernels."):
-            raise Unsupported("only dparray's own kernels are translated")
         # Imported here: a program whose kernels are cached never needs them.
         from dparray._compiler import llvm
         from dparray._language import frontend
 
-        program = frontend.translation(function, types)
+        program = frontend.translation(function, types[:-1] if checked else types, checked)
+        if checked:
+            record_checks(program.function)
         return (*llvm.module(program.function), program.advice)
     except Unsupported as unsupported:
+        if checked:
+            raise
         _hooks.emit("refuse", kernel=function.__name__, reason=str(unsupported))
     reason = refusal(function)
     if reason is not None:
         raise _NotCompiled(reason)
-    compiled: tuple[str, str, Advice] = backend().compile(function, types, debug=checked)
+    compiled: tuple[str, str, Advice] = backend().compile(function, types, debug=False)
     return compiled
+
+
+def describe_fault(function: Callable[..., Any], types: Sequence[str], record: Any) -> str:
+    """Return the message for the record of faults that a checked kernel has written.
+
+    Args:
+        function: the kernel.
+        types: the type keys of its parameters, without the record.
+        record: the record, on the host.
+    """
+    from dparray._language import checks, frontend
+
+    sites = frontend.translation(function, types, checked=True).sites
+    return checks.describe_fault(function.__name__, sites, record)
 
 
 class _NotCompiled(Exception):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dparray._compiler import abi
-from dparray._ir.facts import counter
+from dparray._ir.facts import counter, index_arithmetic
 from dparray._ir.instructions import SCOPES, Function, Op, walk
 from dparray._ir.types import BOOL, F16, F32, F64, I8, I32, I64, LOCAL, Pointer, Type
 from dparray.kernel_api import MemoryOrder
@@ -152,6 +152,7 @@ class _Emitter:
             identity of the construct and the kind of jump.
         labels: the blocks to which jumps go, by the same.
         flags: of the sums that count a loop, by identity: no overflow.
+        indices: the sums and products that are used as indices alone, by identity.
     """
 
     def __init__(self) -> None:
@@ -164,6 +165,7 @@ class _Emitter:
         self.ways: dict[tuple[int, str], list[tuple[str, list[str]]]] = {}
         self.labels: dict[tuple[int, str], str] = {}
         self.flags: dict[int, str] = {}
+        self.indices: set[int] = set()
         self.count = 0
 
     def module(self, entry: str, function: Function) -> str:
@@ -176,6 +178,7 @@ class _Emitter:
             self.values[id(op)] = name
             assert op.type is not None
             parameters.append(f"{spelled(op.type)} {name}")
+        self.indices = index_arithmetic(function)
         self.body(function.body)
         starts, ends = (self.lifetimes(which) for which in ("start", "end"))
         allocated = [f"  {name} = alloca {storage}" for name, storage in self.allocated.items()]
@@ -332,6 +335,8 @@ class _Emitter:
 
     def arithmetic(self, op: Op, kind: Type, a: str, b: str) -> str:
         flag = self.flags.get(id(op), "")
+        if not flag and op.type == I64 and op.name in ("add", "sub", "mul"):
+            flag = " nsw" * (id(op) in self.indices)
         return self.emit(f"{_ARITHMETIC[op.name][kind.is_float]}{flag} {spelled(kind)} {a}, {b}")
 
     def compared(self, order: str, kind: Type, a: str, b: str) -> str:

@@ -20,7 +20,7 @@ from dparray._array.operands import dispatch_override, layout_of
 from dparray._compiler import compile
 from dparray._compiler.kernel import Kernel
 from dparray._compiler.numba.backend import lock
-from dparray._compiler.numba.checks import CheckedKernel, checked_copy, describe_fault
+from dparray._compiler.numba.diagnosis import called_device_functions
 from dparray._driver import driver_of, order_of, traits_of
 from dparray._driver.interface import Target
 from dparray._evaluate.writes import settle_blocks
@@ -165,7 +165,6 @@ class KernelFunction:
         self._seconds: dict[Any, float] = {}
         self._orders: dict[tuple[str, Signature], tuple[tuple[int, ...] | None, int] | None] = {}
         self._checked: KernelFunction | None = None
-        self._checks: CheckedKernel | None = None
         self._closed = False  # True after explicit signatures, which allow no other types.
         self._references = _UNWATCHED  # The values that the compiled kernels contain.
 
@@ -361,19 +360,22 @@ class KernelFunction:
         self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any
     ) -> Event:
         """Launch the version that checks indices, wait for it, and raise the errors found."""
-        checked, checks = self._checked, self._checks
+        checked = self._checked
         if checked is None:
             self._watch()
-            checks = copy = checked_copy(self.py_func)
+            functions: list[Callable[..., Any]] = [
+                self.py_func,
+                *called_device_functions(self.py_func),
+            ]
+            unchecked = [each.__name__ for each in functions if source_of(each, exact=True) is None]
             checked = self  # Without source, nothing can be checked.
-            if copy is not None:
-                checked = KernelFunction(copy.function, self.options, has_item=self._has_item)
+            if not unchecked:
+                checked = KernelFunction(
+                    self.py_func, {**self.options, "checked": True}, has_item=self._has_item
+                )
+                checked._parameters = (*self._parameters, "the record of faults")
                 checked._checked = checked
-                checked._constants = self._constants
-            # Set before the other attribute, because that one tells other threads that both exist.
-            self._checks = checks
             self._checked = checked
-            unchecked = [self.__name__] if copy is None else copy.unchecked
             if unchecked:
                 warnings.warn(
                     f"kernel {self.__name__}: dp.config.debug cannot check indices in "
@@ -382,17 +384,21 @@ class KernelFunction:
                     RuntimeWarning,
                     stacklevel=4,
                 )
-        if checks is None:
+        if checked is self:
             return self._launch(index_space, arguments, depends_on)
         self._check_count(arguments)
-        queue = self._bind(arguments)[2]
+        types, _, queue, _, _ = self._bind(arguments)
         record = from_host(np.zeros(RECORD_SIZE, np.int64), queue, "device")
         event = checked._launch(index_space, (*arguments, record), depends_on)
         event.wait()
         with config.override(fallback="allow"):  # It reads no data of the program.
             found = record.asnumpy()
         if found[0]:
-            raise KernelExecutionError(describe_fault(self.__name__, checks, found))
+            space = as_index_space(index_space)
+            is_range = type(space) is Range
+            kind = f"item:{len(space)}" if is_range else f"nditem:{len(space.global_range)}"
+            item = [kind] if self._has_item else []
+            raise KernelExecutionError(compile.describe_fault(self.py_func, (*item, *types), found))
         return event
 
     def _wait_for_maps(self, arguments: tuple[Any, ...]) -> None:
@@ -505,7 +511,7 @@ class KernelFunction:
                 return
             known = list(self._kernels)
             self._kernels, self._orders = {}, {}
-            self._checked = self._checks = None
+            self._checked = None
             self._references = _UNWATCHED
         if self._closed:
             self._closed = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
@@ -201,8 +202,12 @@ class Calls(Control):
                 problem = problem or f"missing a required argument: '{name}'"
             values.setdefault(name, defaults.get(name))
         if problem:
+            plain = copy.deepcopy(args)
+            for each in (*plain.posonlyargs, *plain.args, plain.vararg, *plain.kwonlyargs):
+                if each is not None:
+                    each.annotation = None
             raise Refusal(
-                f"the call does not fit the function {_name(function)}({ast.unparse(args)}): "
+                f"the call does not fit the function {_name(function)}({ast.unparse(plain)}): "
                 f"{problem}",
                 node,
             )

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from dparray._ir.checks import INDICES, MAX_NUMBERS, SHAPE
 from dparray._ir.instructions import Op
 from dparray._ir.types import BOOL, I64, U64
 from dparray._language.calls import Calls
@@ -22,6 +23,7 @@ _RUN = (
     "the elements from index {found} on are not all inside the array of {there}, of shape {shape}"
 )
 _STEP = "the step of {there} is 0"
+_SLICE_STEP = "the step of the slice {there} is 0"
 _DIMENSION = "{there} asks for dimension {found} of {shape[0]}"
 _ASSERTION = "the assertion {there} failed"
 _UNPACKED = "{found} names are assigned from {there}, whose shape is {shape}"
@@ -49,6 +51,25 @@ class Site(NamedTuple):
     def excerpt(self) -> str:
         """The line of the source with a mark below the expression."""
         return quote(self.source, self.line, self.column, self.end_column).rstrip()
+
+
+def describe_fault(kernel: str, sites: Sequence[Site], record: Sequence[int]) -> str:
+    """Return the message for the record of a launch (:mod:`dparray._ir.checks`)."""
+    faults, number, count, unsigned, dimensions = map(int, record[:INDICES])
+    if not (0 <= number < len(sites) and 0 <= max(count, dimensions) <= MAX_NUMBERS):
+        return (
+            f"kernel {kernel}: it reported a fault, but the record of it is damaged. Check the "
+            "device with `dparray doctor`"
+        )
+    site = sites[number]
+    indices = [
+        int(value) % 2**64 if unsigned >> place & 1 else int(value)
+        for place, value in enumerate(record[INDICES : INDICES + count])
+    ]
+    shape = list(map(int, record[SHAPE : SHAPE + dimensions]))
+    others = f" ({faults - 1} more fault{'s' if faults > 2 else ''})" if faults > 1 else ""
+    where = "" if site.function == kernel else f" in {site.function}"
+    return f"kernel {kernel}: {site.describe(indices, shape)}{where}{others}\n{site.excerpt}"
 
 
 class Check(NamedTuple):
@@ -171,7 +192,9 @@ class Checks(Calls):
         if self.checks_here and not isinstance(step, Constant):
             number = self.to(step, I64)
             holds = self.op("ne", BOOL, number.op, self.constant(0, I64))
-            self.check(holds, _STEP, [step], [], node, node)
+            problem = _SLICE_STEP if isinstance(node, ast.Slice) else _STEP
+            place = node.step if isinstance(node, ast.Slice) and node.step else node
+            self.check(holds, problem, [step], [], place, node)
 
     def check_dimension(self, dim: Any, count: int, node: ast.AST) -> None:
         if self.checks_here:
@@ -179,7 +202,7 @@ class Checks(Calls):
             inside = self.are_inside([self.to(dim, I64)], [extent])
             self.check(inside, _DIMENSION, [dim], [extent], node, node)
 
-    def check_count(self, array: Array, count: int, node: ast.AST, value: ast.AST) -> None:
+    def check_count(self, array: Array, count: int, value: ast.AST) -> None:
         if self.checks_here:
             wanted = self.constant(count, I64)
             holds = self.op("eq", BOOL, array.shape[0].op, wanted)

@@ -28,4 +28,7 @@ def plain(value: Any) -> Any:
         if all(a is b for a, b in zip(parts, tuple.__iter__(value), strict=True)):
             return value
         return kind(*parts) if hasattr(kind, "_fields") else parts
+    if kind.__module__ == "numba.core.types.scalars":
+        # Programs for numba-dpex name types of elements as Numba does: float32.
+        return np.dtype(str(value)).type
     return value

@@ -26,11 +26,14 @@ from dparray._language.values import (
     Lambda,
     Method,
     Number,
+    Optional,
     Range,
     Target,
     Tuple,
     Unset,
+    are_arrays,
     are_same,
+    are_tuples,
     described,
     is_number,
 )
@@ -149,7 +152,7 @@ class Control(Memory):
                 return value
         if all(map(is_number, present)):
             return self.joined_numbers(op, exits, values)
-        if _are_tuples(present):
+        if are_tuples(present):
             columns = zip(
                 *(each.items if each else (None,) * len(first.items) for each in values),
                 strict=True,
@@ -165,9 +168,29 @@ class Control(Memory):
             real = [value and value.real for value in whole]
             imag = [value and value.imag for value in whole]
             return Complex(self.joined(op, exits, real, name), self.joined(op, exits, imag, name))
-        if _are_arrays(present) and len(present) == len(values):
+        if are_arrays(present) and len(present) == len(values):
             return self.joined_arrays(op, exits, values)
+        if any(value == NONE or isinstance(value, Optional) for value in present):
+            return self.joined_optional(op, exits, values, name)
         return Conflict(_conflict(present, name))
+
+    def joined_optional(
+        self, op: Op, exits: Sequence[Exit], values: Sequence[Any], name: str
+    ) -> Any:
+        """Return a value that is ``None`` on some paths."""
+        parts = [
+            None if each == NONE else each.value if isinstance(each, Optional) else each
+            for each in values
+        ]
+        value = self.joined(op, exits, parts, name)
+        if not (is_number(value) or isinstance(value, Tuple | Complex)):
+            others = [each for each in values if each is not None]
+            return value if isinstance(value, Conflict) else Conflict(_conflict(others, name))
+        flags = [
+            each.is_none if isinstance(each, Optional) else self.to(Constant(each == NONE), BOOL)
+            for each in values
+        ]
+        return Optional(value, self.joined_numbers(op, exits, flags))
 
     def is_before(self, value: Any, op: Op) -> bool:
         """Return whether a value is computed before control flow, so that it is known after it."""
@@ -181,6 +204,8 @@ class Control(Memory):
             parts = (*value.shape, *(value.strides or ()))
             pointer = self.births.get(value.pointer, 0)
             return pointer < self.births[op] and all(self.is_before(part, op) for part in parts)
+        if isinstance(value, Optional):
+            return self.is_before(value.is_none, op) and self.is_before(value.value, op)
         return not isinstance(value, Unset)
 
     def at(self, jump: Exit, translate: Callable[[Any], Any], value: Any) -> Any:
@@ -470,7 +495,7 @@ class Control(Memory):
             return self.settled_number(first, values)
         for value in values:
             is_same = isinstance(first, Constant) and are_same(first, value)
-            is_alike = isinstance(first, Array) and _are_arrays([first, value])
+            is_alike = isinstance(first, Array) and are_arrays([first, value])
             if isinstance(first, Array) and is_alike and isinstance(value, Array):
                 is_alike = first.strides is not None or value.strides is None
             if not (is_same or is_alike or first is value):
@@ -527,7 +552,7 @@ class Control(Memory):
     def statements(self, body: Sequence[ast.stmt]) -> None:
         raise NotImplementedError
 
-    def assign(self, target: ast.expr, value: Any) -> None:
+    def assign(self, target: ast.expr, value: Any, source: ast.expr | None = None) -> None:
         raise NotImplementedError
 
 
@@ -606,21 +631,6 @@ class _Attempt:
 
 def _is_like(first: Any, value: Any) -> bool:
     return value is first or (isinstance(first, Constant) and are_same(first, value))
-
-
-def _are_tuples(values: Sequence[Any]) -> bool:
-    """Return whether values are tuples of one length and class."""
-    if not all(isinstance(value, Tuple) for value in values):
-        return False
-    return len({(len(value.items), value.kind) for value in values}) == 1
-
-
-def _are_arrays(values: Sequence[Any]) -> bool:
-    """Return whether values are arrays of one type and number of dimensions."""
-    if not all(isinstance(value, Array) for value in values):
-        return False
-    kinds = {(value.pointer.type, len(value.shape), value.is_complex) for value in values}
-    return len(kinds) == 1
 
 
 def _guess_of(value: Any) -> Any:

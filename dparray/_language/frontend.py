@@ -49,6 +49,7 @@ from dparray._language.values import (
     Item,
     Lambda,
     Number,
+    Optional,
     Range,
     Slice,
     Target,
@@ -322,7 +323,7 @@ class FrontEnd(Checks):
     def do_assign(self, statement: ast.Assign) -> None:
         value = self.value(statement.value)
         for target in statement.targets:
-            self.assign(target, value)
+            self.assign(target, value, statement.value)
 
     def do_annassign(self, statement: ast.AnnAssign) -> None:
         if statement.value is not None:
@@ -351,22 +352,28 @@ class FrontEnd(Checks):
         value = self.computed(operation, before, self.value(statement.value), statement)
         self.assign(target, value)
 
-    def assign(self, target: ast.expr, value: Any) -> None:
-        """Assign a value to a name, to several, or to an element."""
+    def assign(self, target: ast.expr, value: Any, source: ast.expr | None = None) -> None:
+        """Assign a value to a name, to several, or to an element.
+
+        Args:
+            target: what it is assigned to.
+            value: the value.
+            source: its expression, if it has one of its own.
+        """
         if isinstance(target, ast.Name):
             self.frame.names[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
-            self.assign_items(target, value)
+            self.assign_items(target, value, source or target)
         elif isinstance(target, ast.Subscript):
             self.assign_element(target, value)
         else:
             assert isinstance(target, ast.Attribute)
             self.refuse_assignment(self.value(target.value), target.attr, target)
 
-    def assign_items(self, target: ast.Tuple | ast.List, value: Any) -> None:
+    def assign_items(self, target: ast.Tuple | ast.List, value: Any, source: ast.expr) -> None:
         names = target.elts
         if isinstance(value, Array):
-            items = self.items_of_array(value, len(names), target)
+            items = self.items_of_array(value, len(names), source)
         else:
             items = self.items_of(value, target)
         starred = [number for number, name in enumerate(names) if isinstance(name, ast.Starred)]
@@ -381,7 +388,7 @@ class FrontEnd(Checks):
 
     def items_of_array(self, value: Array, count: int, node: ast.AST) -> list[Any]:
         """Return the rows of an array, or its elements, that several names take."""
-        self.check_count(value, count, node, node)
+        self.check_count(value, count, node)
         return [self.element(value, Constant(number), node) for number in range(count)]
 
     def assign_element(self, target: ast.Subscript, value: Any) -> None:
@@ -411,6 +418,10 @@ class FrontEnd(Checks):
             )
         if is_number(owner) and self.type_of(owner).lanes == 1:
             self.element(owner, name, node)  # which refuses it
+        if isinstance(owner, Number):
+            raise Refusal(
+                "a vector is immutable: make another one, as in v = dp.vec(1, v[1], v[2])", node
+            )
         raise Refusal(f"the items of {described(owner)} cannot be assigned to in a kernel", node)
 
     def do_if(self, statement: ast.If) -> None:
@@ -420,9 +431,19 @@ class FrontEnd(Checks):
             return
         self.branch(
             self.in_place(self.truth, test, statement.test),
-            lambda: self.statements(statement.body),
-            lambda: self.statements(statement.orelse),
+            lambda: self.where(statement.test, True, self.statements, statement.body),
+            lambda: self.where(statement.test, False, self.statements, statement.orelse),
         )
+
+    def where(self, test: ast.expr, holds: bool, translate: Callable[[Any], Any], part: Any) -> Any:
+        """Translate a part that runs where a test holds, or does not: it tells what is None."""
+        match test:
+            case ast.Compare(ast.Name(id=name), [ast.Is() | ast.IsNot() as order], [right]):
+                value = self.frame.names.get(name)
+                if isinstance(value, Optional) and self.value(right) == NONE:
+                    is_none = isinstance(order, ast.Is) == holds
+                    self.frame.names[name] = NONE if is_none else value.value
+        return translate(part)
 
     def in_place(self, translate: Callable[[Any], Any], value: Any, node: ast.AST) -> Any:
         """Translate something about a value; a refusal names the node."""
@@ -676,8 +697,8 @@ class FrontEnd(Checks):
             return self.value(node.body if test.value else node.orelse)
         result = self.branch(
             self.in_place(self.truth, test, node.test),
-            lambda: self.value(node.body),
-            lambda: self.value(node.orelse),
+            lambda: self.where(node.test, True, self.value, node.body),
+            lambda: self.where(node.test, False, self.value, node.orelse),
         )
         return self.of_paths(result, node)
 
@@ -718,7 +739,8 @@ class FrontEnd(Checks):
         """Translate an index."""
         if isinstance(node, ast.Slice):
             parts = (node.lower, node.upper, node.step)
-            return Slice(*(NONE if part is None else self.value(part) for part in parts))
+            first, stop, step = (NONE if part is None else self.value(part) for part in parts)
+            return Slice(first, stop, step, node)
         if isinstance(node, ast.Tuple):
             return Tuple(tuple(self.subscript(each) for each in node.elts))
         return self.value(node)

@@ -26,6 +26,8 @@ from dparray._language.values import (
     Range,
     Slice,
     Tuple,
+    are_arrays,
+    are_tuples,
     array_name,
     described,
     is_number,
@@ -319,25 +321,65 @@ class Memory(Numbers):
 
     def item_at_run_time(self, owner: Tuple, index: Any, node: ast.AST) -> Any:
         """Return the item of a tuple at an index that is computed: from a table in memory."""
-        count = len(owner.items)
-        kinds = {self.type_of(each) for each in owner.items if is_number(each)}
-        if len(kinds) != 1 or not all(is_number(each) for each in owner.items):
-            raise Refusal(
-                "a tuple of several types takes constant indices only, and no loop: make all of "
-                "its elements one type",
-                node,
-            )
-        kind = kinds.pop()
+        position = self.item_position(index, len(owner.items), node)
+        return self.chosen(owner.items, position, node)
+
+    def chosen(self, items: Sequence[Any], position: Number, node: ast.AST) -> Any:
+        """Return one of several values of one type."""
+        first = items[0]
+        kinds = {self.type_of(each) for each in items if is_number(each)}
+        if len(kinds) == 1 and all(map(is_number, items)):
+            return self.chosen_number(items, kinds.pop(), position)
+        if all(isinstance(each, Complex) for each in items):
+            parts = ([each.real for each in items], [each.imag for each in items])
+            return Complex(*(self.chosen(each, position, node) for each in parts))
+        if are_tuples(items):
+            columns = zip(*(each.items for each in items), strict=True)
+            return Tuple(tuple(self.chosen(each, position, node) for each in columns), first.kind)
+        if are_arrays(items):
+            return self.chosen_array(items, position)
+        raise Refusal(
+            "a tuple of several types takes constant indices only, and no loop: make all of "
+            "its elements one type",
+            node,
+        )
+
+    def chosen_number(self, items: Sequence[Any], kind: Type, position: Number) -> Number:
+        count = len(items)
         alignment = kind.size if kind.lanes > 1 else None
         memory = self.op("allocate", Pointer(kind.scalar, PRIVATE), attribute=count * kind.lanes)
-        for number, each in enumerate(owner.items):
+        for number, each in enumerate(items):
             place = self.op("offset", memory.type, memory, self.constant(number * kind.lanes, I64))
             self.op("store", None, place, self.to(each, kind).op, attribute=alignment)
-        start = self.item_position(index, count, node).op
+        start = position.op
         if kind.lanes > 1:
             start = self.op("mul", I64, start, self.constant(kind.lanes, I64))
         place = self.op("offset", memory.type, memory, start)
         return Number(self.op("load", kind, place, attribute=alignment))
+
+    def chosen_array(self, items: Sequence[Array], position: Number) -> Array:
+        has_strides = any(each.strides is not None for each in items)
+        rows = []
+        for each in items:
+            strides = self.strides(each) if has_strides else ()
+            rows.append((each.pointer, *(part.op for part in (*each.shape, *strides))))
+        parts = list(rows[-1])
+        for number, row in reversed(list(enumerate(rows[:-1]))):
+            is_here = self.op("eq", BOOL, position.op, self.constant(number, I64))
+            parts = [
+                own if own is other else self.op("select", own.type, is_here, own, other)
+                for own, other in zip(row, parts, strict=True)
+            ]
+        pointer, *numbers = parts
+        sizes = [Number(each, is_natural=True) for each in numbers[: len(items[0].shape)]]
+        own_strides = tuple(Number(each) for each in numbers[len(sizes) :])
+        return Array(
+            pointer,
+            tuple(sizes),
+            own_strides if has_strides else None,
+            any(each.is_readonly for each in items),
+            items[0].is_complex,
+        )
 
     # -- parts ------------------------------------------------------------------------------------
 
@@ -408,7 +450,7 @@ class Memory(Numbers):
                 "ValueError",
                 node,
             )
-        self.check_step(step, node)
+        self.check_step(step, part.node or node)
         bounds = [part.first, part.stop, step]
         limits = [each if isinstance(each, Constant) else self.to(each, I64) for each in bounds]
         is_plain = isinstance(step, Constant) and step.value == 1

@@ -14,11 +14,13 @@ from dparray._ir.types import BOOL, F64, I64, U64, Pointer, Type, of_dtype
 from dparray._language import prelude, promotion
 from dparray._language.errors import NO_STRINGS, NOT_AN_ELEMENT, Refusal
 from dparray._language.values import (
+    NONE,
     NUMBERS,
     Array,
     Complex,
     Constant,
     Number,
+    Optional,
     Range,
     Text,
     Tuple,
@@ -177,6 +179,13 @@ class Numbers:
             return (
                 "a value used here is None, which cannot be stored or computed with; a kernel can "
                 "only ask whether a value is None"
+            )
+        if isinstance(value, Optional):
+            own = value.value
+            name = self.type_of(own).name if is_number(own) else described(own)
+            return (
+                f"a value used here is None on some path, where {name} is needed: give it a "
+                "number on all of them"
             )
         if isinstance(value, Constant) and isinstance(value.value, str | bytes):
             return NO_STRINGS
@@ -527,6 +536,9 @@ class Numbers:
     def compare(self, order: type, a: Any, b: Any, node: ast.AST) -> Any:
         """Return a comparison."""
         if order in (ast.Is, ast.IsNot):
+            if isinstance(a, Optional) and b == NONE:
+                is_none = a.is_none
+                return is_none if order is ast.Is else self.unary(ast.Not, is_none, node)
             same = isinstance(a, Constant) and isinstance(b, Constant) and a.value is b.value
             return Constant(same == (order is ast.Is))
         if isinstance(a, Text) or isinstance(b, Text):

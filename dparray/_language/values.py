@@ -7,7 +7,8 @@ pointers alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,11 +159,16 @@ class Range:
 
 @dataclass(frozen=True)
 class Slice:
-    """A ``slice``, in an index."""
+    """A ``slice``, in an index.
+
+    Attributes:
+        node: its part of the syntax tree.
+    """
 
     first: Any
     stop: Any
     step: Any
+    node: ast.Slice | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -193,6 +199,19 @@ class Conflict:
     """The value of a name whose paths bring values without a common type."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Optional:
+    """A value that is ``None`` on some paths.
+
+    Attributes:
+        value: the value on the other paths.
+        is_none: whether it is ``None``.
+    """
+
+    value: Any
+    is_none: Number
 
 
 @dataclass(frozen=True)
@@ -270,6 +289,21 @@ def are_same(first: Constant, second: Any) -> bool:
     return repr(a) == repr(b)
 
 
+def are_tuples(values: Sequence[Any]) -> bool:
+    """Return whether values are tuples of one length and class."""
+    if not all(isinstance(value, Tuple) for value in values):
+        return False
+    return len({(len(value.items), value.kind) for value in values}) == 1
+
+
+def are_arrays(values: Sequence[Any]) -> bool:
+    """Return whether values are arrays of one type and number of dimensions."""
+    if not all(isinstance(value, Array) for value in values):
+        return False
+    kinds = {(value.pointer.type, len(value.shape), value.is_complex) for value in values}
+    return len(kinds) == 1
+
+
 def described(value: Any) -> str:
     """Return what a value is, for errors."""
     if isinstance(value, Number):
@@ -288,6 +322,8 @@ def described(value: Any) -> str:
     if isinstance(value, Tuple):
         kind = value.kind.__name__ if value.kind else "Tuple"
         return f"{kind}({', '.join(map(described, value.items))})"
+    if isinstance(value, Optional):
+        return f"{described(value.value)} or None"
     if isinstance(value, Reference):
         return "AtomicRef"
     return type(value).__name__.lower()

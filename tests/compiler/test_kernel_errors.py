@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler.numba import backend
+from dparray._compiler.targets import back_end
+from dparray._driver import traits_of
 
 
 def plain(value: Any) -> Any:
@@ -42,22 +43,29 @@ TOO_LARGE = 10**25
 #: Bodies of kernels of ``x``, the beginning of the text that the message marks, and the message.
 #: The line is the first one, or the one that ends with "# here".
 CASES: list[tuple[str, str, str]] = [
-    ("x[0] = x[0] * 10**33", "x[0]", r"10\*\*33 does not fit into 64 bits: write a floating-point"),
-    ("x[0] = x[0] * (1 << 130)", "x[0]", "1<<130 does not fit into 64 bits"),
+    (
+        "x[0] = x[0] * 10**33",
+        "10**33",
+        r"10\*\*33 does not fit into 64 bits: write a floating-point",
+    ),
+    ("x[0] = x[0] * (1 << 130)", "1 << 130", "1<<130 does not fit into 64 bits"),
     ("x[0] = x[0] * TOO_LARGE", "x[0]", "does not fit into 64 bits"),
     (
         "row = x[0:2]\nrow += 1  # here",
         "row ",
-        r"an operand of iadd is float64\[1-D, C\], .*",
+        r"an operand of \+= is float64\[1-D, C\], .*",
     ),
-    ("x[0] = math.sin(x[0:2])", "x[0]", r"an operand of sin is float64\[1-D, C\]"),
+    ("x[0] = math.sin(x[0:2])", "math.sin(x[0:2])", r"an operand of sin is float64\[1-D, C\]"),
     ("x[0] = x[1:3]", "x[0]", r"what is assigned is float64\[1-D, C\]"),
-    ("x[0] = item.get_id(0) in x", "x[0]", r"an operand of `in` is float64\[1-D, C\]"),
+    (
+        "x[0] = item.get_id(0) in x",
+        "item.get_id(0) in x",
+        r"an operand of `in` is float64\[1-D, C\]",
+    ),
     ("dp.AtomicRef(x).fetch_add(1)", "dp.A", r"dp.AtomicRef\(x, index=i\)"),
-    ("a, *_rest = (1, 2, 3)\nx[0] = a", "a, *", "a starred name takes a list, .*: name each value"),
     (
         "y = (1, 2) if x[0] > 3 else (3, 4, 5)\nx[0] = y[0]",
-        "y = ",
+        "(1, 2) if",
         r"a value would be Tuple\(.+\) on one path and Tuple\(",
     ),
     ("y = dp.LocalArray(4, dp.float64)\ny[0] = x[0]", "dp.LocalArray", "use an NdRange"),
@@ -69,7 +77,6 @@ CASES: list[tuple[str, str, str]] = [
     ("x[0] = np.sum(x)", "np.sum(x)", "np.sum works on whole arrays"),
     ("y = [1, 2, 3]\nx[0] = y[0]", "[1, 2, 3]", "a list is not available in .*dp.PrivateArray"),
     ("y = {1: 2}\nx[0] = y[1]", "{1: 2}", "a dict is not available"),
-    ("y = 'abc'\nx[0] = len(y)", "'abc'", "a string is not available"),
     ("print(f'{x[0]:.3f}')", "f'{x[", "takes no format; write dp.printf"),
     ("x[0] = f'{x[0]}' == '1.0'", "f'{x[0]}'", "a string is not available"),
     ("x[x[0] > 0] = 1", "x[x[", "this one is a Boolean: convert it with int(...)"),
@@ -84,14 +91,14 @@ CASES: list[tuple[str, str, str]] = [
     ("x[0] = missing_name", "missing_name", "the name 'missing_name' is not defined"),
     (
         "for k in range(3):\n    if k > 0 and last == k:  # here\n        x[0] += 1\n    last = k",
-        "if k",
+        "last",
         "'last' may be read before it is assigned: give it",
     ),
-    ("x[0] = item.get_color()", "x[0]", "no attribute 'get_color'"),
-    ("dp.group_barrier(item.get_group())", "dp.g", "launch over an NdRange"),
+    ("x[0] = item.get_color()", "item.get_color()", "no attribute 'get_color'"),
+    ("dp.group_barrier(item.get_group())", "item.get_group", "launch over an NdRange"),
     ("x[0, 0] = 1", "x[0,", r"too many indices for float64\[1-D, C\]: it takes 1, and 2 are given"),
-    ("x[0] = math.comb(3, 2)", "x[0]", "math.comb is not available in a kernel"),
-    ("x[0] = x.sum()", "x.sum()", "x.sum works on whole arrays"),
+    ("x[0] = math.comb(3, 2)", "math.comb(3, 2)", "math.comb is not available in a kernel"),
+    ("x[0] = x.sum()", "x.sum", "x.sum works on whole arrays"),
     ("y = x + 1\nx[0] = y[0]", "x + 1", r"x \+ 1 works on whole arrays"),
     (
         "x[0] = (\n    x[1]\n    + np.linalg.norm(x)  # here\n    + 1\n)",
@@ -115,38 +122,44 @@ CASES: list[tuple[str, str, str]] = [
     ),
     ("x[0] = np.random.random()", "np.random.random()", "pass an array of random numbers"),
     ("x[0] = random.random()", "random.random", "pass an array of random numbers"),
-    ("if (y := x[0]) > 1:\n    x[0] = y", "y := x[0]", "an assignment inside an expression is not"),
-    (
-        "m = x[0]\nwhile (m := m - 1) > 0:  # here\n    x[0] = m",
-        "m := m - 1",
-        "begin the loop by while True:, assign, and break",
-    ),
     ("y = x[0]\nx[1] = y\ndel y  # here", "del y", "del is not available"),
     ("print(x[0], x[1], sep=', ')", "prin", "print takes no sep= in device code"),
     (
         "p = dp.PrivateArray(len(x), np.float32)\nx[0] = p[0]",
-        "p = ",
+        "dp.PrivateArray(len(x), np.float32)",
         "a PrivateArray takes a constant shape",
     ),
-    ("x[0] = (1, 2.0, 3)[item.get_id(0)]", "x[0]", "a tuple of several types takes constant indi"),
+    (
+        "x[0] = (1, 2.0, 3)[item.get_id(0)]",
+        "(1, 2.0, 3)[",
+        "a tuple of several types takes constant indi",
+    ),
     ("x[item] = 1", "x[it", r"an index is an integer: item\.get_id\(0\)"),
     ("x[x[0]] = 1", "x[x[", "an index is an integer, and this one is float64"),
-    ("x[0] = x[True]", "x[0]", "this one is a Boolean"),
+    ("x[0] = x[True]", "x[True]", "this one is a Boolean"),
     ("dp.group_barrier(item)", "dp.g", r"takes item\.get_group\(\) of an NdItem"),
     ("x[0] = A_LIST[0]", "A_LIST", "A_LIST is a list of the host: a few constants can be a tuple"),
     ("x[0] = AN_ARRAY[0]", "AN_ARRAY", "AN_ARRAY is an array from outside.*pass it as an argument"),
-    ("x[0] = Settings.width", "x[0]", "the value of 'Settings' cannot be used in a kernel"),
-    ("if x:\n    x[0] = 1", "if x", r"ask for one of them, as in if x\[i\]"),
-    ("x[0] = math.missing(x[1])", "x[0]", "module 'math' has no attribute 'missing'"),
+    ("x[0] = Settings.width", "Settings", "the value of 'Settings' cannot be used in a kernel"),
+    ("if x:\n    x[0] = 1", "x", r"ask for one of them, as in if x\[i\]"),
+    ("x[0] = math.missing(x[1])", "math.missing", "module 'math' has no attribute 'missing'"),
     ("print(x)", "print", "print takes numbers and strings"),
     ("x.shape = (2, 2)", "x.shape", r"'.shape' of float64\[1-D, C\] cannot be assigned to"),
     ("a, b = (1, 2, x[0])\nx[0] = a + b", "a, b", "2 names are assigned from 3 values"),
     ("x[0] = max(x)", "max(x)", r"max\(x\) works on whole arrays"),
-    ("x[0] = x[1].astype(np.int32)", "x[0]", r"by the name of the type, as in np.float32\(value\)"),
-    ("f = math.sin if x[0] > 0 else math.cos\nx[0] = f(x[0])", "f = ", "choose one of the results"),
     (
-        "def down(n):  # here\n    return 0 if n < 1 else down(n - 1)\nx[0] = down(3)",
-        "def ",
+        "x[0] = x[1].astype(np.int32)",
+        "x[1].astype",
+        r"by the name of the type, as in np.float32\(value\)",
+    ),
+    (
+        "f = math.sin if x[0] > 0 else math.cos\nx[0] = f(x[0])",
+        "math.sin if",
+        "choose one of the results",
+    ),
+    (
+        "def down(n):\n    return 0 if n < 1 else down(n - 1)  # here\nx[0] = down(3)",
+        "down(n - 1)",
         "recursion is not available in device code",
     ),
 ]
@@ -199,13 +212,6 @@ def chosen_function(item: Any, x: Any) -> None:
 def test_a_function_that_is_chosen_while_a_kernel_runs_is_refused() -> None:
     with pytest.raises(dp.KernelCompileError, match=r"choose one of the results, as in f\(x\)"):
         dp.call_kernel(dp.kernel(chosen_function), dp.Range(4), dp.zeros(4))
-
-
-def test_the_full_text_of_the_compiler_is_kept() -> None:
-    with pytest.raises(dp.KernelCompileError) as caught:
-        dp.call_kernel(dp.kernel(undefined), dp.Range(1), dp.zeros(1))
-    assert "nopython" in caught.value.details
-    assert ".details" in str(caught.value)
 
 
 def test_a_fault_in_a_device_function_shows_the_device_function() -> None:
@@ -288,7 +294,7 @@ def is_odd(n: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("function", "line"), [(factorial, "factorial(n - 1)"), (is_even, "is_odd(n - 1)")]
+    ("function", "line"), [(factorial, "factorial(n - 1)"), (is_even, "is_even(n - 1)")]
 )
 def test_recursion_is_refused(function: Any, line: str) -> None:
     @dp.kernel
@@ -474,7 +480,7 @@ def test_a_full_disk_is_not_blamed_on_the_kernel(monkeypatch: pytest.MonkeyPatch
     def refuse(*arguments: Any, **options: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(backend.Backend, "compile", refuse)
+    monkeypatch.setattr(back_end(traits_of(dp.Device().queue).target), "optimised", refuse)
     with pytest.raises(dp.KernelError, match=r"the system refused .*No space left"):
         dp.call_kernel(new, dp.Range(1), dp.zeros(1))
 

@@ -349,27 +349,6 @@ def test_collective_operations_are_not_duplicated() -> None:
     assert len(re.findall(r"call [^\n]*ControlBarrier", text)) == 1
 
 
-def test_functions_are_convergent_until_they_are_part_of_the_kernel(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """LLVM's passes do not see a barrier inside a function that is not inlined yet."""
-    texts = lowered_modules(monkeypatch)
-
-    @dp.kernel
-    def waits(item: dp.NdItem, out: Any) -> None:
-        wait_for_all(item.get_group())
-        out[item.get_global_id(0)] = 7
-
-    out = dp.zeros(8)
-    waits[dp.NdRange(8, 4)](out)
-    (text,) = texts
-    attributes = dict(re.findall(r"^attributes (#\d+) = \{(.*)\}$", text, re.MULTILINE))
-    functions = re.findall(r"^define [^\n]*@(\S*?)\([^\n]* (#\d+) \{$", text, re.MULTILINE)
-    assert any("wait_for_all" in name for name, _ in functions)
-    assert all("convergent" in attributes[group] for _, group in functions)
-    assert out.tolist() == [7] * 8
-
-
 def test_elements_are_read_without_a_copy_of_their_array(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numba's code makes copies that LLVM removes; writing them takes longer."""
 
@@ -391,9 +370,10 @@ def test_checked_kernels_leave_the_next_as_it_was() -> None:
         x[i] = x[i + 1] ** 2 + 2 ** n[i] + n[i] // 3 + n[i] ** n[i + 1] % 5
 
     types = ("item:1", "f4:1C", "i8:1C")
+    record = {"checked": True}
     first, checked, again = (
-        compile.compile_kernel(powers, types, {"debug": debug}, TARGET).llvm
-        for debug in (False, True, False)
+        compile.compile_kernel(powers, each, options, TARGET).llvm
+        for each, options in ((types, {}), ((*types, "i8:1C"), record), (types, {}))
     )
     assert again == first != checked
 

@@ -73,13 +73,6 @@ def others_by_name(item: Any, x: Any) -> None:
     x[0] = any_names(x[0], scale=3)
 
 
-def inner_by_name(item: Any, x: Any) -> None:
-    def inner(value: Any, factor: Any = 2) -> Any:
-        return value * factor
-
-    x[0] = inner(x[0]) + inner(factor=3, value=x[0])
-
-
 def by_position(item: Any, x: Any) -> None:
     x[0] = scaled(x[0], 3)
 
@@ -104,7 +97,6 @@ def given_twice(item: Any, x: Any) -> None:
         (left_out, "missing a required"),
         (unknown_name, "got an unexpected keyword argument 'offset'"),
         (others_by_name, "any_names takes **others, and device code has no dict"),
-        (inner_by_name, "inner is defined inside a function, where arguments"),
         (given_twice, "multiple values for argument 'x'"),
     ],
 )

@@ -188,7 +188,7 @@ def stores_what_may_be_none(item: Any, x: Any) -> None:
         (slice_of_a_float, "the bounds of a slice are integers, and one is float64: convert it"),
         (third_dimension, "the range of this kernel has only dimension 0; got dimension 2"),
         (negative_dimension, "the range of this kernel has only dimension 0; got dimension -1"),
-        (third_of_a_tuple, "index"),
+        (third_of_a_tuple, "a tuple of 2 has no item 2"),
         (stores_nothing, "a value used here is None, which cannot be stored or computed with"),
         (adds_nothing, "a value used here is None, which cannot be stored or computed with"),
         (stores_perhaps_nothing, "is None on some path, where int64 is needed"),

@@ -88,6 +88,6 @@ def test_other_matrices_are_refused() -> None:
 
     with pytest.raises(
         dp.exceptions.KernelCompileError,
-        match=r"det\(UniTuple.vec.float64, 2. x 3.\) is not available",
+        match=r"det\(Tuple\(float64x2, float64x2, float64x2\)\) is not available",
     ):
         wrong[1](dp.ones(4))

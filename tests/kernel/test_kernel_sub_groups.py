@@ -272,7 +272,7 @@ def without_groups(item: dp.Item, x: Any) -> None:
     ("kernel", "index_space", "words"),
     [
         (of_a_group, dp.NdRange(4, 4), "only sub-groups exchange values"),
-        (by_a_float, dp.NdRange(4, 4), "shift_group_left: takes an integer; got float64"),
+        (by_a_float, dp.NdRange(4, 4), "shift_group_left: takes an integer; got 0\\.5"),
         (with_a_dimension, dp.NdRange(4, 4), "a sub-group has one dimension"),
         (without_groups, dp.Range(4), "NdRange"),
     ],

@@ -27,7 +27,7 @@ from dparray._language.builtins import (
     work_items,
 )
 from dparray._language.builtins.registry import HANDLERS, Handler, Native
-from dparray._language.errors import ON_ARRAYS, Refusal, method_problem
+from dparray._language.errors import ON_ARRAYS, Refusal, Unsupported, method_problem
 from dparray._language.scalar_functions import scalar_function
 from dparray._language.values import (
     Array,
@@ -75,9 +75,22 @@ def handler(value: Any) -> Handler | None:
 def _instead(function: Any, other: Any, front: Any, node: Any, *values: Any, **named: Any) -> Any:
     """Translate the call of a function of arrays as that of a function of numbers."""
     if any(isinstance(value, Array) for value in (*values, *named.values())):
-        name = ast.unparse(node.func) if isinstance(node, ast.Call) else function.__name__
-        raise Refusal(f"{name} {ON_ARRAYS}", node)
-    return front.call(Constant(other), list(values), named, node)
+        raise Refusal(f"{_written(function, node)} {ON_ARRAYS}", node)
+    caller = front.frame
+    try:
+        return front.call(Constant(other), list(values), named, node)
+    except Unsupported:
+        raise
+    except Refusal:
+        # What the function of numbers lacks says nothing to the author of this call.
+        front.frame = caller
+        kinds = ", ".join(map(described, (*values, *named.values())))
+        name = _written(function, node)
+        raise Refusal(f"{name}({kinds}) is not available in a kernel", node) from None
+
+
+def _written(function: Any, node: Any) -> str:
+    return ast.unparse(node.func) if isinstance(node, ast.Call) else str(function.__name__)
 
 
 def _special(meaning: special.SpecialFunction, front: Any, node: Any, *operands: Any) -> Any:

@@ -152,7 +152,11 @@ def atomic(
 
 def _check_array(ref: Any, node: Any) -> None:
     if not isinstance(ref, Array):
-        raise Refusal(f"AtomicRef: the first argument must be an array; got {described(ref)}", node)
+        raise Refusal(
+            "AtomicRef: refers to an element of an array, as in dp.AtomicRef(x, i); got "
+            f"{described(ref)}",
+            node,
+        )
     if ref.is_readonly:
         raise Refusal(
             "the array that is written here is read-only: it repeats elements (dp.broadcast_to), "
@@ -162,7 +166,7 @@ def _check_array(ref: Any, node: Any) -> None:
     if ref.is_complex or ref.element not in (I32, I64, U32, U64, F32, F64):
         raise Refusal(
             "AtomicRef: refers to int32, int64, uint32, uint64, float32 and float64 elements; got "
-            f"{array_name(ref)}",
+            f"an array of {array_name(ref).partition('[')[0]}",
             node,
         )
     if ref.space == PRIVATE:
