@@ -6,7 +6,6 @@ may call it on the fast path.
 Events, with their values:
 
 - ``"compile"``: kernel, seconds, origin;
-- ``"refuse"``: kernel, reason; Numba compiles a kernel that the front end does not support;
 - ``"build"``: kernel, queue, start; the driver has built it;
 - ``"defer"``: array; an expression is made;
 - ``"evaluate"``: nodes; they are about to be computed;

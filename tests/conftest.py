@@ -196,7 +196,6 @@ def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
 
         evaluate.forget()
         ranges.forget_kernels()
-        _forget_built_in_functions()
         for value in vars(request.module).values():
             values = value.values() if type(value) is dict else (value,)
             for each in values:
@@ -221,20 +220,6 @@ def _release_memory() -> Iterator[None]:
 
         if dp.memory.stats().cached > _MAX_CACHED:
             dp.memory.release()
-
-
-def _forget_built_in_functions() -> None:
-    """Drop functions of the kernel language that Numba compiled for kernels, 0.2 MB each."""
-    if "dparray._compiler.numba.target" in sys.modules:
-        from numba.core.typing.templates import builtin_registry
-
-        from dparray._compiler.numba.target import descriptor
-
-        for template in builtin_registry.functions:
-            if "_compiled_overloads" in vars(template):
-                compiled = template._impl_cache
-                for key in [each for each in compiled if each[0] is descriptor.typing_context]:
-                    del compiled[key]
 
 
 def _give_memory_back() -> None:

@@ -7,14 +7,13 @@ a kernel never contains a queue, so all queues share it.
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import re
+import functools
+import sys
 import threading
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
@@ -22,22 +21,14 @@ from dparray._codegen.elementwise import function_of
 from dparray._compiler import cache, interrupts, store
 from dparray._compiler.kernel import NO_ADVICE, Kernel
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
-from dparray._compiler.numba.backend import backend, compile_error, lock
-from dparray._compiler.numba.diagnosis import (
-    MAY_RAISE,
-    called_device_functions,
-    describe_failure,
-    located,
-    refusal,
-)
 from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
 from dparray._ir.checks import record_checks
 from dparray._language.advice import Advice
-from dparray._language.errors import Refusal, Unsupported, described_refusal
-from dparray._language.references import referred_values
+from dparray._language.errors import Refusal, described_refusal
+from dparray._language.references import called_device_functions, referred_values
 from dparray._type_keys import parse, value_of
 from dparray.exceptions import (
     KernelCompileError,
@@ -46,6 +37,9 @@ from dparray.exceptions import (
     KernelTypeWarning,
 )
 from dparray.memory.kernels import kernel_memory
+
+#: Held while a kernel is compiled.
+lock = threading.RLock()
 
 
 def obtain_kernel(
@@ -258,18 +252,6 @@ def _finished(
     return kernel
 
 
-@contextlib.contextmanager
-def _collecting_later() -> Iterator[None]:
-    """Disable garbage collection inside: with Numba's many objects, it took a tenth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def compile_kernel(
     function: Callable[..., Any],
     types: Sequence[str],
@@ -277,72 +259,66 @@ def compile_kernel(
     target: Target,
     labels: Sequence[str] = (),
 ) -> Kernel:
-    """Compile ``function`` without looking into caches.
+    """Compile ``function`` without looking into caches."""
+    # Imported here: a program whose kernels are cached never needs them.
+    from dparray._compiler import llvm
+    from dparray._language import frontend
 
-    An interrupt is delivered afterward: Numba's tables would be incomplete if it were stopped in
-    the middle.
-    """
-    with interrupts.deferred(), lock, _collecting_later(), working_folder():
-        compiler = back_end(target)
+    is_checked = "checked" in options
+    own = slice(-1 if is_checked else None)  # The last parameter is the record of faults.
+    compiler = back_end(target)
+    with interrupts.deferred(), lock, working_folder():
         compiler.start()  # It loads LLVM while the kernel is translated here.
         started = time.perf_counter()
-        entry, compiled, advice, reason = "", ("", b""), NO_ADVICE, None
         try:
-            entry, text, advice = _translated(function, types, "checked" in options)
+            program = frontend.translation(function, types[own], is_checked)
+            if is_checked:
+                record_checks(program.function)
+            entry, text = llvm.module(program.function)
             if "dimensions" in options:
                 text += DIMENSIONS.format(options["dimensions"])
             compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))
-            reason = _missing_function(compiled[0])
-        except KernelError:
-            raise
+        except Refusal as refusal:
+            message = described_refusal(refusal, function, (labels or types)[own])
+            raise _compile_error(message, details=message) from None
         except OSError as error:
             raise KernelError(
                 f"kernel {function.__name__}: the system refused what the compiler needs ({error})"
             ) from error
-        except Refusal as refused:
-            own = (labels or types)[: -1 if "checked" in options else None]
-            message = described_refusal(refused, function, own)
-            raise compile_error(message, details=message) from None
-        except Exception as error:
-            reason = located(error)
-        if reason is not None:
-            # Numba's frames do not help the author of the kernel; its full text is in .details.
-            message = describe_failure(function, labels or types, reason)
-            raise compile_error(message, details=reason)
+        except EmissionError as error:
+            message = f"kernel {function.__name__} does not compile: {error}"
+            raise _compile_error(message, details=str(error)) from error
     _warn_of_tables(function, types)
+    advice = program.advice
     return _finished(function.__name__, entry, compiled, target, types, options, started, advice)
 
 
-def _translated(
-    function: Callable[..., Any], types: Sequence[str], checked: bool
-) -> tuple[str, str, Advice]:
-    """Return the entry point of a kernel, its module as LLVM IR, and its warnings.
+def _compile_error(message: str, *, details: str) -> KernelCompileError:
+    """Return the error of a kernel that does not compile.
 
-    Numba compiles a kernel that the front end does not support.
-
-    Args:
-        function: the kernel.
-        types: the type keys of its parameters.
-        checked: whether indices are checked; the last type is that of the record of faults.
+    Handlers written for numba-dpex catch it, too: if Numba is loaded, it is one of Numba's errors.
     """
-    try:
-        # Imported here: a program whose kernels are cached never needs them.
-        from dparray._compiler import llvm
-        from dparray._language import frontend
+    errors = sys.modules.get("numba.core.errors")
+    kind = KernelCompileError if errors is None else _error_class(errors.TypingError)
+    return kind(message, details=details)
 
-        program = frontend.translation(function, types[:-1] if checked else types, checked)
-        if checked:
-            record_checks(program.function)
-        return (*llvm.module(program.function), program.advice)
-    except Unsupported as unsupported:
-        if checked:
-            raise
-        _hooks.emit("refuse", kernel=function.__name__, reason=str(unsupported))
-    reason = refusal(function)
-    if reason is not None:
-        raise _NotCompiled(reason)
-    compiled: tuple[str, str, Advice] = backend().compile(function, types, debug=False)
-    return compiled
+
+@functools.lru_cache(maxsize=1)
+def _error_class(typing_error: Any) -> type[KernelCompileError]:
+    """Return a class of compile errors that are Numba errors, too."""
+
+    class CompileError(KernelCompileError, typing_error):
+        def __init__(self, message: str, *, details: str = "") -> None:
+            typing_error.__init__(self, message)
+            self.args = (message,)
+            self.details = details
+
+        def __str__(self) -> str:
+            return str(self.args[0])
+
+    CompileError.__name__ = CompileError.__qualname__ = "KernelCompileError"
+    CompileError.__module__ = KernelCompileError.__module__
+    return CompileError
 
 
 def describe_fault(function: Callable[..., Any], types: Sequence[str], record: Any) -> str:
@@ -357,10 +333,6 @@ def describe_fault(function: Callable[..., Any], types: Sequence[str], record: A
 
     sites = frontend.translation(function, types, checked=True).sites
     return checks.describe_fault(function.__name__, sites, record)
-
-
-class _NotCompiled(Exception):
-    """Numba would give the kernel a wrong meaning; the message is the reason."""
 
 
 _MAX_NUMBERS = 128  # 100 numbers take 0.2 s to compile, 1000 take 7 s.
@@ -406,20 +378,6 @@ def warn_at(function: Callable[..., Any], line: int, text: str, category: type[W
             code.co_firstlineno + line,
             registry=_warned.setdefault(code.co_filename, {}),
         )
-
-
-# Functions of Numba's host libraries, which its host code calls.
-_HOST_FUNCTION = re.compile(r'^declare [^@\n]*@"?((?:numba|NRT|Py)_\w+)', re.MULTILINE)
-_MAY_RAISE = re.compile(rf'^declare [^@\n]*@"{MAY_RAISE}([^"]+)"', re.MULTILINE)
-
-
-def _missing_function(llvm: str) -> str | None:
-    """Return why a driver will reject the module, if it calls functions that only hosts have."""
-    found = _MAY_RAISE.search(llvm)
-    if found:
-        return found[1]
-    found = _HOST_FUNCTION.search(llvm)
-    return f"it calls {found[1]}, which devices do not have" if found else None
 
 
 def module_text(kernel: Kernel) -> str:

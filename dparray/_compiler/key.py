@@ -5,7 +5,7 @@ globals, attributes of modules, and the same for the device functions that it ca
 contains all of these by value. A value that this module cannot describe exactly makes the function
 *unkeyed*: it is compiled again in every process, which is slower and never wrong.
 
-Imports neither Numba nor SYCL: a key is computed from the code object alone.
+Imports no SYCL: a key is computed from the code object alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dparray._system import READ_BYTES
 _FORMAT = 1
 _WHOLE_FILE = 1 << 20  # bytes, more than any file of dparray
 _SETTLED_SECONDS = 2.0  # more than the resolution of the times of any file system
-_COMPILING_PACKAGES = ("numba", "llvmlite", "numpy", "dpnp")
+_COMPILING_PACKAGES = ("llvmlite", "numpy", "dpnp")
 # The locations of dparray's files whose text determines the compiled kernels.
 _FOLDER = Path(__file__).parent
 _LANGUAGE = (_FOLDER.parent / "_language", _FOLDER.parent / "_ir")
@@ -81,7 +81,7 @@ def stored_kernel_key(
 ) -> str | None:
     """Return the key of a dparray kernel among the bundled kernels; ``None`` if it has none.
 
-    The effect of device code follows from its source, whichever Python and Numba compiled it.
+    The effect of device code follows from its source, whichever Python runs.
     Functions are therefore identified by their position in dparray's files, and the key by the
     content of these files.
     """
@@ -206,9 +206,8 @@ def _installed_versions() -> dict[str, str]:
 
 
 def toolchain() -> tuple[Any, ...]:
-    """Return versions, and the variables that configure Numba."""
-    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    return (*_versions(), tuple(settings))
+    """Return the versions of what compiles."""
+    return _versions()
 
 
 def describe(function: Callable[..., Any], *, lines: bool = False) -> tuple[Any, ...]:

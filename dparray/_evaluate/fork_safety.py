@@ -11,7 +11,7 @@ import os
 from typing import Any, NoReturn
 
 from dparray import _hooks, config, device, memory
-from dparray._compiler.numba import backend
+from dparray._compiler import compile
 from dparray._driver import drivers_in_use
 from dparray._evaluate import background
 from dparray._runtime import host_maps
@@ -19,7 +19,7 @@ from dparray._runtime.queues import wait
 from dparray.exceptions import ForkError
 from dparray.memory import pool
 
-_LOCKS: tuple[Any, ...] = (host_maps.lock, backend.lock, device.lock)
+_LOCKS: tuple[Any, ...] = (host_maps.lock, compile.lock, device.lock)
 
 
 def _before() -> None:

@@ -37,7 +37,6 @@ from dparray._array.operands import (
     shared,
 )
 from dparray._compiler.key import UnkeyedError, describe
-from dparray._compiler.numba.diagnosis import describe_failure
 from dparray._driver import traits_of
 from dparray._driver.waiting import long_work
 from dparray._evaluate.evaluate import compile_alone
@@ -461,8 +460,11 @@ def _compile_alone(
     try:
         compile_alone(Node(op, parts, signature, shape, prod(shape), queue, usm_type))
     except KernelCompileError as error:
-        text = describe_failure(function, labels, error.details, is_kernel=False)
-        raise type(error)(text, details=error.details) from error.__cause__
+        # The kernel is dparray's; its author knows the function alone.
+        _, _, rest = error.details.partition("\n")
+        rest = rest.removeprefix(f"in the device function {function.__name__}:\n")
+        text = f"function {function.__name__} does not compile for ({', '.join(labels)})\n{rest}"
+        raise type(error)(text, details=text) from None
 
 
 @overload

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from dparray import config
-from dparray._compiler.numba.diagnosis import is_too_large
 from dparray._jit.inference import (
     COMPARISONS,
     DEFAULT_DTYPES,
@@ -45,6 +44,7 @@ from dparray._jit.native_functions import (
 )
 from dparray._jit.signs import is_natural
 from dparray._jit.source import Source, assigned_names, root_of
+from dparray._language.constants import is_too_large
 
 #: The name of NumPy in generated code.
 NUMPY = "__numpy__"

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from dparray._compiler.numba.shared_loops import REORDERED, SHARE
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.inference import UNKNOWN, WEAK_INT, Inference, Value, constant
 from dparray._jit.native import LINE, with_lines
 from dparray._jit.parts import LINE_SPACING, REDUCTION_PARTS
 from dparray._jit.row_loops import RowLoops
+from dparray._jit.shared_loops import REORDERED, SHARE
 from dparray._jit.source import assigned_names, at_line, copied, definition_of, used_names
 
 #: How many elements the copies of an array that is a reduction variable have together, unless that

@@ -29,9 +29,8 @@ import numpy as np
 from dparray import config
 from dparray._compiler import cache
 from dparray._compiler.key import Describer, UnkeyedError, toolchain
-from dparray._compiler.numba import shared_loops
 from dparray._driver import traits_of
-from dparray._jit import native_functions, recursion
+from dparray._jit import native_functions, recursion, shared_loops
 from dparray._jit import parts as parallel_parts
 from dparray._jit.casts import NUMPY, Casts, types_in_name
 from dparray._jit.checks import checked_source, meaning_of

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dparray._array import fastpath
-from dparray._compiler.numba.shared_loops import sharing
+from dparray._jit.shared_loops import sharing
 from dparray._runtime.threads import share_out
 
 #: The most parts of a loop, as in `_fastpath_pool.c`.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dparray._array import fastpath
-from dparray._compiler.numba.shared_loops import stack_check
+from dparray._jit.shared_loops import stack_check
 from dparray._jit.source import at_line
 
 _HAS_STACK = "__has_stack__"

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler.numba.shared_loops import LARGEST, REORDERED, SMALLEST
 from dparray._jit.casts import NUMPY, cast_to, dtype_of
 from dparray._jit.inference import OPERATORS, Value, is_array
 from dparray._jit.native_functions import FITS
 from dparray._jit.scalarize import Scalarizer, _Elements, _is_view
+from dparray._jit.shared_loops import LARGEST, REORDERED, SMALLEST
 from dparray._jit.source import copied, entries_of
 from dparray.exceptions import KernelCompileError
 

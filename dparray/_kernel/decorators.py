@@ -6,7 +6,6 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, overload
 
-from dparray._compiler.numba.backend import keys_of_signatures
 from dparray._kernel.function import KernelFunction
 from dparray._language.device_function import DeviceFunction
 from dparray.exceptions import KernelArgumentError
@@ -38,7 +37,7 @@ _INSTEAD = {
 
 
 # Packages whose objects are signatures.
-_SIGNERS = ("dparray._compiler", "numba")
+_SIGNERS = ("dparray._kernel.numba_signatures", "numba")
 
 
 @overload
@@ -110,6 +109,9 @@ def make_kernel(
     _check_signature("kernel", function)
 
     def make_specialized(python_function: Callable[..., Any]) -> KernelFunction:
+        # Imported here: only programs for numba-dpex write signatures.
+        from dparray._kernel.numba_signatures import keys_of_signatures
+
         made = make(python_function)
         made.specialize(keys_of_signatures(function))
         return made

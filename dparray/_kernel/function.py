@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_int64
@@ -18,9 +17,8 @@ from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import dispatch_override, layout_of
 from dparray._compiler import compile
+from dparray._compiler.compile import lock
 from dparray._compiler.kernel import Kernel
-from dparray._compiler.numba.backend import lock
-from dparray._compiler.numba.diagnosis import called_device_functions
 from dparray._driver import driver_of, order_of, traits_of
 from dparray._driver.interface import Target
 from dparray._evaluate.writes import settle_blocks
@@ -38,7 +36,7 @@ from dparray._kernel.writes import read_only_parameters
 from dparray._language.advice import Advice
 from dparray._language.device_function import DeviceFunction, may_loop
 from dparray._language.references import UNASSIGNED, Reference
-from dparray._language.source import source_of
+from dparray._language.source import remember, source_of
 from dparray._layout import Block, Layout
 from dparray._placement import common_placement
 from dparray._runtime import deferred_launch, fault_report, host_maps, rounding
@@ -132,6 +130,7 @@ class KernelFunction:
                 f"{type(function).__name__}; write @dp.kernel above its definition"
             )
         self.py_func = function
+        remember(function)
         self.options = options
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
@@ -363,29 +362,11 @@ class KernelFunction:
         checked = self._checked
         if checked is None:
             self._watch()
-            functions: list[Callable[..., Any]] = [
-                self.py_func,
-                *called_device_functions(self.py_func),
-            ]
-            unchecked = [each.__name__ for each in functions if source_of(each, exact=True) is None]
-            checked = self  # Without source, nothing can be checked.
-            if not unchecked:
-                checked = KernelFunction(
-                    self.py_func, {**self.options, "checked": True}, has_item=self._has_item
-                )
-                checked._parameters = (*self._parameters, "the record of faults")
-                checked._checked = checked
+            options = {**self.options, "checked": True}
+            checked = KernelFunction(self.py_func, options, has_item=self._has_item)
+            checked._parameters = (*self._parameters, "the record of faults")
+            checked._checked = checked
             self._checked = checked
-            if unchecked:
-                warnings.warn(
-                    f"kernel {self.__name__}: dp.config.debug cannot check indices in "
-                    f"{', '.join(unchecked)}, whose source is unavailable (typed at a prompt, or "
-                    "changed since); put it into a file, or use dp.simulate, which needs no source",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
-        if checked is self:
-            return self._launch(index_space, arguments, depends_on)
         self._check_count(arguments)
         types, _, queue, _, _ = self._bind(arguments)
         record = from_host(np.zeros(RECORD_SIZE, np.int64), queue, "device")

@@ -46,7 +46,7 @@ def _array_type(
     addrspace: int = 1,
 ) -> Any:
     """Return the type of an array in signatures, which does not include its device."""
-    array = importlib.import_module("dparray._compiler.numba.types").DeviceArray
+    array = importlib.import_module("dparray._kernel.numba_signatures").DeviceArray
     float64 = importlib.import_module("numba").types.float64
     return array(float64 if dtype is None else dtype, ndim, layout, int(addrspace))
 
@@ -55,7 +55,7 @@ def _local_accessor_type(ndim: int, dtype: Any) -> Any:
     """Return the type of a local accessor in signatures."""
     numba = importlib.import_module("numba")
     element = dtype if isinstance(dtype, numba.types.Type) else numba.from_dtype(dtype)
-    return importlib.import_module("dparray._compiler.numba.types").local_array(element, ndim)
+    return importlib.import_module("dparray._kernel.numba_signatures").local_array(element, ndim)
 
 
 _ARRAY_TYPES = {
@@ -143,18 +143,13 @@ _MEMBERS: dict[str, dict[str, Any]] = {
     },
     f"{_NAME}.kernel_api_impl": {},
     f"{_NAME}.kernel_api_impl.spirv": {},
-    f"{_NAME}.kernel_api_impl.spirv.target": {
-        "SPIRV_TARGET_NAME": ("dparray._compiler.numba.target", "TARGET"),
-    },
+    f"{_NAME}.kernel_api_impl.spirv.target": {"SPIRV_TARGET_NAME": "spirv"},
     f"{_NAME}.core": {},
-    f"{_NAME}.core.descriptor": {
-        "dpex_kernel_target": ("dparray._compiler.numba.target", "descriptor"),
-    },
     f"{_NAME}.core.exceptions": _exceptions,
     f"{_NAME}.core.types": _ARRAY_TYPES,
     f"{_NAME}.core.types.kernel_api": {},
     f"{_NAME}.core.types.kernel_api.index_space_ids": {
-        name: ("dparray._compiler.numba.types", name)
+        name: ("dparray._kernel.numba_signatures", name)
         for name in ("GroupType", "ItemType", "NdItemType")
     },
     f"{_NAME}.core.types.kernel_api.local_accessor": {"LocalAccessorType": _local_accessor_type},

@@ -32,3 +32,12 @@ def plain(value: Any) -> Any:
         # Programs for numba-dpex name types of elements as Numba does: float32.
         return np.dtype(str(value)).type
     return value
+
+
+def is_too_large(operator: str, left: Any, right: Any) -> bool:
+    """Return whether a power or shift of integers of the source certainly exceeds 64 bits."""
+    if operator not in ("**", "<<") or type(left) is not int or type(right) is not int:
+        return False
+    if operator == "<<":
+        return left != 0 and right > 64
+    return abs(left) > 1 and (right > 64 or (right > 0 and not -(2**63) <= left**right < 2**64))

@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from dparray._language.references import Reference, with_references
+from dparray._language.source import remember
 
 
 class DeviceFunction:
@@ -19,19 +20,17 @@ class DeviceFunction:
     Attributes:
         py_func: the Python function.
         options: the options of the decorator.
-        dispatchers: Numba's dispatchers, by the values that the function refers to; the backend
-            creates them.
     """
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
         self.py_func = function
+        remember(function)
         self.options = dict(options)
         self._made_by = type(self), function, options
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__
         self.__doc__ = function.__doc__
-        self.dispatchers: dict[str, Any] = {}
 
     def frozen(self) -> tuple[DeviceFunction, tuple[Reference, ...]]:
         """Return the function with the current values that it and its callees refer to, and these

@@ -78,10 +78,6 @@ class Refusal(Exception):
         self.function: Callable[..., Any] | None = None
 
 
-class Unsupported(Refusal):
-    """The front end lacks something; Numba may compile the function."""
-
-
 def described_refusal(
     refusal: Refusal, function: Callable[..., Any], parameters: Sequence[str], kind: str = "kernel"
 ) -> str:
@@ -137,6 +133,8 @@ def value_problem(name: str, value: Any) -> str | None:
         )
     if hasattr(value, "usm_type") or hasattr(value, "__sycl_usm_array_interface__"):
         return f"{name} is an array from outside of the kernel: pass it as an argument"
+    if isinstance(value, tuple) and any(value_problem(name, each) for each in value):
+        return NOT_A_VALUE.format(name)
     if isinstance(value, _HOST_CONTAINERS) and not isinstance(value, str):
         return (
             f"{name} is a {type(value).__name__} of the host: a few constants can be a tuple, many "

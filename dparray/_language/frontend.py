@@ -62,6 +62,8 @@ from dparray._language.values import (
     is_number,
 )
 
+#: The packages whose objects have attributes in kernels.
+_KNOWN = ("builtins", "dparray", "enum", "math", "numpy")
 #: How often translation begins again.
 _MAX_ATTEMPTS = 100
 #: The elements of arrays without a shape: memory of generated kernels.
@@ -608,6 +610,11 @@ class FrontEnd(Checks):
                 raise Refusal(attribute_problem(value, name), node)
             return self.of_outside(getattr(value, name), node)
         if isinstance(value, type) and not issubclass(value, np.generic | enum.Enum):
+            raise Refusal(NOT_A_VALUE.format(ast.unparse(node.value)), node)
+        is_known = type(value).__module__.partition(".")[0] in _KNOWN or isinstance(
+            value, enum.Enum
+        )
+        if not is_known:
             raise Refusal(NOT_A_VALUE.format(ast.unparse(node.value)), node)
         if isinstance(value, NUMBERS) and name in ("dtype", "astype"):
             return self.attribute(self.number(owner), name, node)

@@ -288,7 +288,7 @@ class Memory(Numbers):
         self.check_index(index, node)
         if isinstance(index, Constant):
             if not -count <= index.value < count:
-                raise Refusal(f"a vector of {count} has no element {index.value}", node)
+                raise Refusal(f"vec: the index is below {count}; got {index.value}", node)
             return self.lane(owner, index.value % count)
         position = self.item_position(index, count, node)
         return Number(self.op("extract", owner.type.scalar, owner.op, position.op))

@@ -12,6 +12,7 @@ import numpy as np
 from dparray._ir.instructions import Op, Place, constant
 from dparray._ir.types import BOOL, F64, I64, U64, Pointer, Type, of_dtype
 from dparray._language import prelude, promotion
+from dparray._language.constants import is_too_large
 from dparray._language.errors import NO_STRINGS, NOT_AN_ELEMENT, Refusal
 from dparray._language.values import (
     NONE,
@@ -325,6 +326,8 @@ class Numbers:
         number = self.number(value)
         if operation is ast.Invert and number.type.is_float:
             raise Refusal("a float has no bits to invert", node)
+        if operation is ast.Invert and number.type.kind == "b":
+            return Number(self.op("not", number.type, number.op))
         if number.type.lanes > 1:
             name = "neg" if operation is ast.USub else "pos" if operation is ast.UAdd else "invert"
             ruled(rules.checked_dtype, name, number.type.dtype)
@@ -332,8 +335,6 @@ class Numbers:
                 return number
             word = "neg" if operation is ast.USub else "invert"
             return Number(self.op(word, number.type, number.op))
-        if operation is ast.Invert and number.type == BOOL:
-            return Number(self.op("not", BOOL, number.op))
         wide = promotion.widened(number.type)
         if operation is ast.UAdd:
             return self.to(number, wide)
@@ -425,14 +426,7 @@ class Numbers:
 
     def refuse_large(self, operation: type, x: Any, y: Any) -> None:
         """Refuse a power or shift of integers of the source that certainly exceeds 64 bits."""
-        if type(x) is not int or type(y) is not int:
-            return
-        if operation is ast.LShift:
-            is_large = x != 0 and y > 64
-        else:
-            is_large = operation is ast.Pow and abs(x) > 1 and y > 0
-            is_large = is_large and (y > 64 or not -(2**63) <= x**y < 2**64)
-        if is_large:
+        if is_too_large(SIGNS[operation], x, y):
             raise Refusal(
                 f"the integer {x}{SIGNS[operation]}{y} does not fit into 64 bits: write a "
                 "floating-point number, as in 1e20"

@@ -161,3 +161,11 @@ def references_of(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]
             for found in references_of(constant):
                 if found[0] not in local:
                     yield found
+
+
+def called_device_functions(function: Callable[..., Any]) -> Iterator[types.FunctionType]:
+    """Return the Python functions of the device functions that a function refers to."""
+    for value in referred_values(function).values():
+        called = getattr(value, "py_func", None)
+        if isinstance(called, types.FunctionType):
+            yield called

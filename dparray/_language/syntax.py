@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any
 
-from dparray._language.errors import Unsupported
+from dparray._language.errors import Refusal
 from dparray._language.source import TEXT, Source, source_of
 
 _known: weakref.WeakKeyDictionary[CodeType, Source] = weakref.WeakKeyDictionary()
@@ -20,16 +20,17 @@ def syntax_of(function: Callable[..., Any]) -> Source:
     """Return the source of a function, with its syntax tree, which must not be changed.
 
     Raises:
-        Unsupported: its source is not known.
+        Refusal: its source is not known.
     """
     code = function.__code__
     source = _known.get(code)
     if source is None:
         source = _source(function)
         if source is None:
-            raise Unsupported(
-                f"the source of {function.__name__} is not known: define it in a file, a notebook "
-                "or a prompt that keeps the source"
+            raise Refusal(
+                f"the source of {function.__name__} is not known, or has changed: define it in a "
+                "file or a notebook; before exec(compile(text, name, 'exec')), register the text: "
+                "linecache.cache[name] = (len(text), None, text.splitlines(True), name)"
             )
         _known[code] = source
     return source

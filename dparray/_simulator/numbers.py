@@ -13,8 +13,8 @@ module closes them:
 - ``int``, ``round`` and ``len`` return int64; ``float``, ``range``, ``min``, ``max`` and ``abs``
   return typed values.
 
-A variable that branches assign numbers of several types has one type in a kernel; ``transform``
-has it converted by :func:`converter`, to the type that the compiler found.
+A variable that branches assign numbers of several types has one type in a kernel; here it has that
+of its last value.
 """
 
 from __future__ import annotations
@@ -278,62 +278,6 @@ def typed(value: Any) -> Any:
         return np.complex128(value)
     made = CONSTRUCTORS.get(kind)
     return value if made is None else made(value)
-
-
-def converter(kind: Any) -> Callable[[Any], Any] | None:
-    """Return a function that converts numbers to a kind of ``_compiler.inference``.
-
-    Returns:
-        it; ``None`` where nothing is converted, as anything that is not a number is not.
-    """
-    if isinstance(kind, tuple) and kind[0] == "tuple":
-        parts = [converter(each) for each in kind[1]]
-        if not any(parts):
-            return None
-
-        def convert_parts(value: Any) -> Any:
-            if type(value) is not tuple or len(value) != len(parts):
-                return value
-            return tuple(
-                part if convert is None else convert(part)
-                for convert, part in zip(parts, value, strict=True)
-            )
-
-        return convert_parts
-    if not isinstance(kind, str):
-        return None
-    base = np.dtype(kind).type
-    make = CONSTRUCTORS.get(base, base)
-
-    def convert(value: Any) -> Any:
-        return make(value) if type(value) is not make and isinstance(value, _SCALARS) else value
-
-    return convert
-
-
-def matches(kind: Any, value: Any) -> bool:
-    """Return whether a value has a kind of ``_compiler.inference``."""
-    if kind is None:
-        return True
-    if isinstance(kind, tuple):
-        name, *parts = kind
-        if name == "literal":
-            return isinstance(value, _Literal) and int(value) == parts[0]
-        if name == "tuple":
-            return (
-                isinstance(value, tuple)
-                and len(value) == len(parts[0])
-                and all(map(matches, parts[0], value))
-            )
-        dtype, ndim = getattr(value, "dtype", None), getattr(value, "ndim", None)
-        return (dtype, ndim) == (np.dtype(parts[0]), parts[1])
-    if not isinstance(value, _SCALARS):
-        return False
-    # float16 values are float32 in a kernel.
-    return bool(np.asarray(value).dtype == ("float32" if kind == "float16" else kind))
-
-
-_SCALARS = (bool, int, float, complex, np.generic)
 
 
 def plain_dtype(dtype: Any) -> np.dtype[Any]:

@@ -8,7 +8,7 @@ The program of the kernel is interpreted (:mod:`dparray._simulator.program`). Un
 ``item=`` and for what the front end refuses, a copy of the kernel's function with the same lines is
 run. In it, the names of the kernel language, ``math``, NumPy's integer types and a few builtins
 stand for their simulated counterparts. Literals are typed, and the functions it calls are copied
-likewise. Suspended items wait in threads of their own.
+likewise; a variable has the type of its last value. Suspended items wait in threads of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from types import FunctionType
 from typing import Any
 
 from dparray._simulator.arguments import Arguments, HostArguments
-from dparray._simulator.inferred import types_of
 from dparray._simulator.language import (
     SimulatedItem,
     SimulatedNdItem,
@@ -130,7 +129,7 @@ def simulate(
             groups = _groups_of_ids(global_size, local_size, sub_group_size)
             run(program, host, groups, global_size, races)
             return None
-    simulation = Simulation(function, races, types_of(function, keys))
+    simulation = Simulation(function, races)
     arguments = Arguments(simulation, host)
     with Workers() as workers:
         for group in _work_groups(global_size, local_size, chosen, sub_group_size):

@@ -6,7 +6,6 @@ import bdb
 import builtins
 import enum
 import functools
-import inspect
 import linecache
 import operator
 import sys
@@ -21,7 +20,6 @@ from dparray._language.constants import plain
 from dparray._language.scalar_functions import scalar_function
 from dparray._language.special import SpecialFunction, precision
 from dparray._simulator import vectors
-from dparray._simulator.inferred import Types
 from dparray._simulator.language import SimulatedNdItem, SimulatedSubGroup
 from dparray._simulator.memory import (
     Access,
@@ -34,13 +32,11 @@ from dparray._simulator.memory import (
 )
 from dparray._simulator.numbers import (
     CONSTRUCTORS,
-    converter,
     literal,
-    matches,
     plain_dtype,
     typed,
 )
-from dparray._simulator.transform import View, converting, nested, typed_literals
+from dparray._simulator.transform import View, nested, typed_literals
 from dparray._simulator.vectors import BUILTINS, MATH
 from dparray.exceptions import KernelError, SimulationError
 from dparray.kernel_api.groups import neutral_of
@@ -72,10 +68,9 @@ class WorkGroup:
 class Simulation:
     """A call of :func:`simulate`: the copied kernel, the running item, the faults."""
 
-    def __init__(self, function: FunctionType, races: str, types: Types | None = None) -> None:
+    def __init__(self, function: FunctionType, races: str) -> None:
         self.name = function.__name__
         self.races = races
-        self._types = Types() if types is None else types
         self.item: WorkItem = WorkItem((), 0, 0, 0)
         self.group_run: GroupRun | None = None
         self._codes: set[int] = set()
@@ -275,28 +270,18 @@ class Simulation:
 
     # the copy
 
-    def _copy(self, function: FunctionType, variant: int = 0) -> Any:
+    def _copy(self, function: FunctionType) -> Any:
         """Return a copy of ``function`` with the same lines, in which names refer to simulated
         counterparts.
-
-        Args:
-            function: which.
-            variant: which of the types that the compiler gave it.
         """
-        if (id(function), variant) in self._copies:
-            return self._copies[id(function), variant]
-        found = self._types.of(function)
-        code = function.__code__
-        names: dict[str, Any] = {}
-        if found:
-            with_operands = self._types.with_operands
-            code, names = converting(function, found[variant], with_operands=with_operands)
-        code = typed_literals(code)
-        namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}, **names}
+        if id(function) in self._copies:
+            return self._copies[id(function)]
+        code = typed_literals(function.__code__)
+        namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}}
         cells = tuple(CellType() for _ in code.co_freevars)
         copy = FunctionType(code, namespace, function.__name__, None, cells or None)
         # Registered before its names are looked up, because functions may call each other.
-        self._copies[id(function), variant] = copy
+        self._copies[id(function)] = copy
         self._codes.update(id(one) for one in nested(code))
         for name in {name for one in nested(code) for name in one.co_names}:
             if name in function.__globals__:
@@ -340,7 +325,7 @@ class Simulation:
             is_builtin = value.__module__ == "builtins"
             return BUILTINS.get(value.__name__, value) if is_builtin else MATH.get(value, value)
         if isinstance(getattr(value, "py_func", None), FunctionType):
-            return self._device_function(value.py_func)
+            return self._copy(value.py_func)
         if isinstance(value, FunctionType) and hasattr(value, "device_meaning"):
             return self._special(value.device_meaning)
         if isinstance(value, FunctionType) and not (value.__module__ or "").startswith("numpy"):
@@ -348,39 +333,6 @@ class Simulation:
         if isinstance(value, (int, float, complex, np.generic, tuple)):
             return literal(value)
         return value
-
-    def _device_function(self, function: FunctionType) -> Callable[..., Any]:
-        """Return the copy of a device function, which has different types for other arguments."""
-        found = self._types.of(function)
-        if not found:
-            made: Callable[..., Any] = self._copy(function)
-            return made
-        if id(function) in self._copies:  # registered first, because functions may call each other
-            known: Callable[..., Any] = self._copies[id(function)]
-            return known
-        signature = inspect.signature(function)
-        results = [converter(each.result) for each in found]
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            variant = 0
-            if len(found) > 1:
-                given = signature.bind(*arguments, **named)
-                given.apply_defaults()
-                values = tuple(given.arguments.values())
-                variant = next(
-                    (
-                        at
-                        for at, each in enumerate(found)
-                        if all(map(matches, each.arguments, values))
-                    ),
-                    0,
-                )
-            result = self._copy(function, variant)(*arguments, **named)
-            convert = results[variant]
-            return result if convert is None else convert(result)
-
-        self._copies[id(function)] = call
-        return call
 
     def _special(self, meaning: SpecialFunction) -> Callable[..., Any]:
         """Return a public special function: the device function for the operands' precision."""

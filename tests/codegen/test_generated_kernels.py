@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import dparray as dp
-from tests.support import examples
+from tests.support import examples, execute
 
 SIZE = 6
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -108,7 +108,7 @@ def kernels(draw: Any) -> str:
 )
 def test_device_and_simulator_agree(text: str, kinds: tuple[str, ...], seed: int) -> None:
     scope: dict[str, Any] = {"np": np, "math": math}
-    exec(text, scope)
+    execute(text, scope)
     kernel = dp.kernel(scope["kernel"])
     rng = np.random.default_rng(seed)
     arrays = [

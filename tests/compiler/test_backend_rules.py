@@ -393,32 +393,6 @@ def test_texts_are_values_of_a_format(capfd: pytest.CaptureFixture[str]) -> None
     assert "..." not in module_of(prints_truth)
 
 
-def test_host_code_of_numba_stays_as_it_was() -> None:
-    # Functions register for the target that is current when they are first looked up.
-    numba = pytest.importorskip("numba")
-
-    @numba.njit
-    def on_the_host(x: Any) -> Any:
-        return np.sqrt(x).sum() + abs(-2)
-
-    dp.call_kernel(pairs, 2, dp.arange(2), dp.zeros(2, dtype="int64"))
-    assert on_the_host(np.array([4.0, 9.0])) == 7
-
-
-def test_registrations_are_for_dparrays_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    dp.call_kernel(pairs, 2, dp.arange(2), dp.zeros(2, dtype="int64"))
-    from numba.core.target_extension import current_target
-
-    from dparray._compiler.numba import target
-
-    seen: list[Any] = []
-    for context in (target.descriptor.typing_context, target.descriptor.target_context):
-        monkeypatch.setattr(context, "refresh", lambda: seen.append(current_target()))
-    target.prepare(lambda context: seen.append(current_target()))
-    target.refresh()
-    assert seen == [target.TARGET] * 5
-
-
 @dp.kernel
 def vectors_across_a_group_algorithm(item: dp.NdItem, x: Any, out: Any, n: Any) -> None:
     i = item.get_global_id(0)

@@ -237,36 +237,22 @@ def test_assignments_are_made_in_the_order_of_python() -> None:
     assert [each.tolist() for each in on_device] == [x.tolist(), y.tolist()]
 
 
-def test_a_kernel_whose_source_is_not_at_hand_is_launched_with_a_warning(tmp_path: Path) -> None:
-    scope: dict[str, Any] = {"dp": dp}
-    exec("@dp.kernel\ndef typed(item, x):\n    x[item.get_id(0)] = 3\n", scope)
-    x = dp.zeros(2)
-    with pytest.warns(RuntimeWarning, match="cannot check indices in typed, whose") as caught:
-        scope["typed"][2](x)
-    assert caught[0].filename == __file__
-    assert x.tolist() == [3, 3]
-    scope["typed"][2](x)  # reported once
-    with pytest.raises(dp.KernelError, match=r"its source is not at hand \(<string>:1\)"):
-        _ = scope["typed"].source
-
-
 def test_a_file_that_changed_since_is_not_the_source(tmp_path: Path) -> None:
     file = tmp_path / "edited.py"
     text = "def kernel(item, x):\n    x[item.get_id(0)] = 3\n"
-    scope: dict[str, Any] = {}
-    exec(compile(text, str(file), "exec"), scope)
     for written in (text.replace("3", "4"), text.replace("x", "y"), "", text):
+        file.write_text(text)
+        scope: dict[str, Any] = {}
+        exec(compile(text, str(file), "exec"), scope)
+        kernel = dp.kernel(scope["kernel"])
         file.write_text(written)
         os.utime(file, (len(written), 0))
         linecache.checkcache()
         x = dp.zeros(2)
-        if written == text:
-            with pytest.raises(dp.KernelExecutionError, match="of x"):
-                dp.kernel(scope["kernel"])[3](x)
-        else:
-            with pytest.warns(RuntimeWarning, match="or changed since"):
-                dp.kernel(scope["kernel"])[2](x)
+        kernel[2](x)
         assert x.tolist() == [3, 3]
+        with pytest.raises(dp.KernelExecutionError, match="of x"):
+            kernel[3](x)
 
 
 def test_without_debug_nothing_is_checked() -> None:
@@ -356,14 +342,16 @@ def test_exceptions_other_than_assertions_are_refused() -> None:
         asserting_kernels.raises[1](dp.zeros(1))
 
 
-def test_assertions_that_pytest_has_rewritten_are_explained() -> None:
+def test_assertions_that_pytest_has_rewritten_are_checked() -> None:
     @dp.kernel
     def asserts(item: dp.Item, x: Any) -> None:
-        assert x[0] > 0
-        x[0] = 1
+        assert x[0] > 0, "positive"
+        x[0] += 1
 
-    with (
-        dp.config.override(debug=False),
-        pytest.raises(dp.KernelCompileError, match="PYTEST_DONT_REWRITE"),
-    ):
+    x = dp.zeros(1)
+    with dp.config.override(debug=False):
+        asserts[1](x)
+    assert x.item() == 1
+    asserts[1](x)
+    with pytest.raises(dp.KernelExecutionError, match=r"the assertion x\[0\] > 0 failed: positive"):
         asserts[1](dp.zeros(1))

@@ -12,8 +12,8 @@ import pytest
 from dparray._compiler import abi
 from dparray._compiler.abi import mangled
 from dparray._compiler.back_ends.ptx import client
-from dparray._compiler.numba import linkage, mathematics
 from dparray._compiler.targets import EmissionError
+from dparray._ir.instructions import FUNCTIONS
 from dparray.kernel_api import vectors
 from tests.cuda import packages
 from tests.cuda.ptx_emulator import Memory, Module
@@ -90,11 +90,11 @@ def _atomics(code: str, space: int) -> Iterator[Call]:
 
 
 def _mathematics() -> Iterator[Call]:
-    found = set(linkage._OPENCL_FUNCTIONS.values())
-    for name in (*mathematics.UNARY.values(), *mathematics._ROUNDING):
-        found |= {mangled(name, code) for code in "fd"}
-    for name in mathematics._BINARY:
-        found |= {mangled(name, 2 * code) for code in "fd"}
+    found = {
+        mangled(name, f"{code}i" if name == "ldexp" else count * code)
+        for name, count in FUNCTIONS.items()
+        for code in "fd"
+    }
     for name in sorted(found):
         parts = re.fullmatch(r"_Z(\d+)(.*)", name)
         assert parts is not None
@@ -111,7 +111,9 @@ def _vectors(code: str) -> Iterator[Call]:
         width = 2 if number else 8
         type_ = f"<{width} x {_TYPES[code]}>"
         codes = f"Dv{width}_{code}" + "S_" * (count - 1)
-        yield Call(mangled(mathematics.UNARY.get(name, name), codes), type_, (type_,) * count, {})
+        yield Call(
+            mangled("tgamma" if name == "gamma" else name, codes), type_, (type_,) * count, {}
+        )
 
 
 def _printing() -> Iterator[Call]:

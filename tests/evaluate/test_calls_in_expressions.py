@@ -11,7 +11,7 @@ import pytest
 
 import dparray as dp
 from tests import support
-from tests.support import counted, kernels_of
+from tests.support import counted, execute, kernels_of
 
 LARGE = 1 << 17  # is compiled immediately
 
@@ -99,7 +99,7 @@ def test_closures_and_globals_are_those_of_the_call() -> None:
     assert [float(result[5]) for result in results] == [3.0, 4.0, 3.0]
 
     scope: dict[str, Any] = {"dp": dp, "factor": 2.0}
-    exec("def shifted(x): return x + factor", scope)
+    execute("def shifted(x): return x + factor", scope)
     shifted = dp.elementwise(scope["shifted"])
     before = shifted(x) * 2
     scope["factor"] = 5.0
@@ -110,7 +110,7 @@ def test_closures_and_globals_are_those_of_the_call() -> None:
 
 def test_device_functions_that_are_called_are_those_of_the_call() -> None:
     scope: dict[str, Any] = {"dp": dp, "offset": 1.0}
-    exec(
+    execute(
         "@dp.device_func\ndef inner(x): return x + offset\ndef outer(x): return inner(x) * 2", scope
     )
     outer = dp.elementwise(scope["outer"], dtype="float64")

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import linecache
 import random
 import sys
@@ -27,12 +26,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
 
 import dparray as dp
-from dparray._simulator import inferred
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # if it is run as a program
 from tests.compiler.module_rules import faults
@@ -43,7 +40,6 @@ _ROWS = 4  # of the output: the values of variables at the end of the kernel
 _VARIABLES = ("a", "b", "c", "d")
 _NARROW = ("np.int8", "np.int16", "np.int32", "np.uint8", "np.uint16", "np.uint32")
 _REALS = ("f", "g")
-_SIMULATE = importlib.import_module("dparray._simulator.simulate")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 _SHIFTS = ("lshift", "rshift")
 
@@ -664,8 +660,7 @@ def compare(case: Case, queue: Any = None) -> None:
     if case.local:
         wanted = np.zeros(shape, "int64")
         length = int(given_rows[_ROWS].max())
-        untyped = mock.patch.object(_SIMULATE, "types_of", return_value=inferred.Types())
-        with untyped, np.errstate(all="ignore"), sub_groups_as_on(found.queue):
+        with np.errstate(all="ignore"), sub_groups_as_on(found.queue):
             arguments = (case.counts, case.values, wanted, *local)
             dp.simulate(kernel, case.index_space, *arguments, sub_group_size=length)
         np.testing.assert_array_equal(given_rows[:_ROWS], wanted[:_ROWS], f"{case.index_space}")

@@ -13,8 +13,10 @@ import pytest
 from llvmlite import binding as llvm
 
 import dparray as dp
+from dparray._compiler import compile
 from dparray._compiler.back_ends.spirv import client, worker
 from dparray._driver.interface import Target
+from tests.support import execute
 
 LEVELS = {
     "default": (2, {}),
@@ -31,12 +33,13 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
     level, options = LEVELS[request.param]
 
     def optimised(text: str, target: Target, contracts: bool) -> tuple[str, bytes]:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
         machine, module = worker._machine(llvm), llvm.parse_assembly(text)
         found = worker.optimised(llvm, machine, module, target.compiler, level)
         return found, client.emit(found)
 
-    # The variable is part of the kernels' key.
-    monkeypatch.setenv("NUMBA_TESTED_LEVEL", str(level))
+    monkeypatch.setattr(compile, "kernel_key", lambda *arguments: None)  # Nothing is cached.
     monkeypatch.setattr(client, "optimised", optimised)
     return dp.kernel(**options)
 
@@ -334,7 +337,7 @@ def count(item, out):
     dp.atomic_fence(dp.MemoryOrder.{order}, dp.MemoryScope.{scope})
 """
     scope_of_names: dict[str, Any] = {"dp": dp}
-    exec(source, scope_of_names)  # the names of an order and a scope are constants of a kernel
+    execute(source, scope_of_names)  # the names of an order and a scope are constants of a kernel
     out = dp.zeros(1, dtype="int64")
     dp.call_kernel(dp.kernel(scope_of_names["count"]), dp.Range(500), out)
     assert (memory_order.name, memory_scope.name, out.item()) == (order, scope, 500)

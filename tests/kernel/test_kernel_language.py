@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.support import execute
 
 CONSTANTS = (10, 20, 30)
 TABLE = np.array([1.0, 2.0])
@@ -360,7 +361,7 @@ def test_scalar_functions_have_the_names_of_numpy(module: Any, run: Any) -> None
     lines = ["@dp.kernel", "def compute(item, a, b, out):", "    i = item.get_id(0)", *lines]
     lines.insert(3, "    x, y = a[i], b[i]")
     scope: dict[str, Any] = {"dp": dp, "xp": module}
-    exec("\n".join(lines), scope)
+    execute("\n".join(lines), scope)
     x, y = np.array([0.5, 0.3, 1.0, 2.5]), np.array([-1.5, 0.5, np.nan, -0.0])
     out = dp.zeros((4, len(texts)))
     run(scope["compute"], dp.Range(4), dp.asarray(x), dp.asarray(y), out)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.support import execute
 
 UNARY = [
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"),
@@ -30,7 +31,7 @@ def apply_all(names: list[str], arguments: str, *arrays: np.ndarray) -> np.ndarr
     lines = [f"    out[{row}, i] = math.{name}({arguments})" for row, name in enumerate(names)]
     text = "\n".join(["def apply(item, x, y, out):", "    i = item.get_id(0)", *lines])
     scope: dict[str, Any] = {"math": math}
-    exec(text, scope)
+    execute(text, scope)
     out = dp.zeros((len(names), arrays[0].size))
     given = [dp.asarray(array) for array in (arrays[0], arrays[-1])]
     dp.call_kernel(dp.kernel(scope["apply"]), dp.Range(arrays[0].size), *given, out)
@@ -104,7 +105,7 @@ def test_functions_of_complex_numbers() -> None:
     lines = [f"    out[{row}, i] = cmath.{name}(x[i])" for row, name in enumerate(COMPLEX)]
     text = "\n".join(["def apply(item, x, out):", "    i = item.get_id(0)", *lines])
     scope: dict[str, Any] = {"cmath": cmath}
-    exec(text, scope)
+    execute(text, scope)
     x = np.array([1 + 2j, -0.5 + 0.25j, 0.5j, 2.5])
     out = dp.zeros((len(COMPLEX), x.size), dtype="complex128")
     dp.kernel(scope["apply"])[x.size](dp.asarray(x), out)
@@ -175,6 +176,7 @@ def test_comparisons_of_signed_and_unsigned_integers_are_exact(one: str, other: 
 
 _LATE = """
 import dparray as dp
+from tests.support import execute
 
 @dp.kernel
 def before(item, x):

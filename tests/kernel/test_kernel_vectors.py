@@ -12,6 +12,7 @@ import pytest
 
 import dparray as dp
 from dparray._kernel.writes import read_only_parameters
+from tests.support import execute
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")
@@ -167,7 +168,7 @@ def made(*texts: str) -> Any:
         f"    {name} = dp.vec_load({array}, 0, 8)" for name, array in (("a", "x"), ("b", "y"))
     ]
     lines += [f"    dp.vec_store({out}, 0, {text})" for out, text in zip(outs, texts, strict=True)]
-    exec(compile("\n".join(lines), f"<{texts[0]}>", "exec"), scope)
+    execute("\n".join(lines), scope)
     return dp.kernel(scope["kernel"])
 
 
@@ -413,7 +414,7 @@ def test_wrong_use_raises_with_an_explanation(text: str) -> None:
         "def kernel(item, x, z, n):\n    v = dp.vec_load(x, 0, 4)\n"
         f"    w = {text}\n    dp.vec_store(x, 0, v)\n"
     )
-    exec(compile(source, "<wrong>", "exec"), scope)
+    execute(source, scope)
     kernel = dp.kernel(scope["kernel"])
     with pytest.raises(dp.KernelCompileError, match=_WRONG[text]):
         kernel[1](dp.zeros(8), dp.zeros(8, dtype="complex64"), 5)

@@ -88,7 +88,7 @@ HOST_HALF = [
     *("_ir.facts", "_ir.interpreter", "_ir.passes", "_ir.text", "_ir.verify"),
     *("_codegen.elementwise", "_codegen.reduction_text", "_evaluate.schedule"),
     *("_language.source", "_language.references", "_language.scalar_functions"),
-    *("_compiler.cache", "_compiler.numba.diagnosis", "_compiler.key", "_scheduling.heft"),
+    *("_compiler.cache", "_compiler.llvm", "_compiler.key", "_scheduling.heft"),
     *("_simulator.numbers", "_simulator.memory"),
 ]
 
@@ -349,9 +349,9 @@ def test_packages_of_drivers_are_imported_in_their_places_alone(
     assert not wrong, "\n".join(wrong)
 
 
-def test_numba_is_imported_for_native_regions_and_in_its_folder() -> None:
-    """`_kernel/numba_dpex_*.py` stand in for numba-dpex, which is used with Numba's names."""
-    allowed = ("_compiler.numba.", "_jit.", "_kernel.numba_dpex_", "cli.")
+def test_numba_is_imported_for_native_regions_and_programs_of_numba_dpex() -> None:
+    """`_kernel/numba_*.py` stand in for numba-dpex, which is used with Numba's names."""
+    allowed = ("_jit.", "_kernel.numba_", "cli.")
     wrong = [
         f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
         for module in MODULES

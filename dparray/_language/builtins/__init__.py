@@ -27,7 +27,7 @@ from dparray._language.builtins import (
     work_items,
 )
 from dparray._language.builtins.registry import HANDLERS, Handler, Native
-from dparray._language.errors import ON_ARRAYS, Refusal, Unsupported, method_problem
+from dparray._language.errors import ON_ARRAYS, Refusal, method_problem
 from dparray._language.scalar_functions import scalar_function
 from dparray._language.values import (
     Array,
@@ -79,8 +79,6 @@ def _instead(function: Any, other: Any, front: Any, node: Any, *values: Any, **n
     caller = front.frame
     try:
         return front.call(Constant(other), list(values), named, node)
-    except Unsupported:
-        raise
     except Refusal:
         # What the function of numbers lacks says nothing to the author of this call.
         front.frame = caller

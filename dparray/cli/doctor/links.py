@@ -271,16 +271,16 @@ def check_imports(
 
 
 def _load_compiler() -> Any:
-    return importlib.import_module("dparray._compiler.numba.backend").backend()
+    return importlib.import_module("llvmlite.binding")
 
 
 def check_compiler(load: Callable[[], Any] = _load_compiler) -> str:
-    """Check that Numba, which compiles kernels, can be imported and supports dparray's target."""
+    """Check that LLVM, which compiles kernels, can be imported."""
     try:
         load()
     except Exception as error:
-        raise Broken(f"import numba: {type(error).__name__}: {error}", _REINSTALL) from None
-    return f"numba {installed_version('numba')}"
+        raise Broken(f"import llvmlite: {type(error).__name__}: {error}", _REINSTALL) from None
+    return f"llvmlite {installed_version('llvmlite')}"
 
 
 def _place(device: Any) -> str:
