@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,15 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray import _hooks
+from dparray._driver import traits_of
 
 SMALL = np.linspace(0.5, 1.5, 100)
+
+
+def skip_unless_cpu(x: Any) -> None:
+    if not traits_of(x.queue).shares_memory:
+        pytest.skip("on a CPU only: other devices have another way, and their stand-ins are slow")
 
 
 def calls_of(f: Callable[..., Any], x: Any) -> int:
@@ -53,6 +61,7 @@ def repeated(step: Callable[..., Any], times: int) -> Callable[..., Any]:
 )
 def test_an_operation_enters_few_functions(step: Callable[..., Any], most: int) -> None:
     x = dp.asarray(SMALL)
+    skip_unless_cpu(x)  # which has a fast path for small arrays
     few, many = calls_of(repeated(step, 10), x), calls_of(repeated(step, 30), x)
     assert (many - few) / 20 <= most + 1  # one is the step itself
 
@@ -78,3 +87,80 @@ def test_one_number_stands_for_equal_cotangents() -> None:
     mixed = dp.grad(lambda s, x: dp.sum(s + x), argnums=(0, 1))(dp.asarray([1.0]), x)
     assert mixed[0].tolist() == [100.0]
     assert np.allclose(mixed[1].asnumpy(), 1)
+
+
+LARGE = 200_000
+
+
+def peak(f: Callable[..., Any], x: Any) -> float:
+    """Return the largest memory in use during a call, in arrays of the size of ``x``."""
+    gc.collect()
+    before = largest = dp.memory.stats().in_use
+
+    def note(event: str, **values: Any) -> None:
+        nonlocal largest
+        if event == "allocate":
+            largest = max(largest, values["in_use"])
+
+    stop = _hooks.subscribe(note)
+    try:
+        results = f(x)
+        dp.eval(*(results if isinstance(results, tuple) else (results,)))
+        dp.synchronize()
+    finally:
+        stop()
+    return (largest - before) / x.nbytes
+
+
+def layers(x: Any, wrap: Callable[..., Any] = lambda f: f) -> Any:
+    def four(y: Any) -> Any:
+        for _ in range(4):
+            y = dp.tanh(dp.cumsum(y) / LARGE)
+        return y
+
+    four = wrap(four)
+    for _ in range(4):
+        x = four(x)
+    return dp.sum(x)
+
+
+def test_the_tape_keeps_what_derivatives_read() -> None:
+    x = dp.asarray(np.linspace(0, 1, LARGE))
+    skip_unless_cpu(x)
+    both = dp.value_and_grad(layers)
+    saving = dp.value_and_grad(lambda x: layers(x, dp.checkpoint))
+    for f in (layers, both, saving):  # before kernels are compiled, more is stored
+        peak(f, x)
+    assert peak(layers, x) <= 6
+    # 16 results of tanh, and some arrays of the backward pass.
+    assert 16 <= peak(both, x) <= 16 + 6
+    # Four arguments, and the four results of the part that is computed again.
+    assert peak(saving, x) <= 8 + 8
+    assert np.allclose(both(x)[1].asnumpy(), saving(x)[1].asnumpy(), rtol=1e-12)
+
+
+def test_sums_keep_nothing() -> None:
+    x = dp.asarray(np.linspace(0, 1, LARGE))
+    skip_unless_cpu(x)
+    f = dp.value_and_grad(lambda x: dp.sum(x + 1) + dp.sum(2 * x))
+    peak(f, x)
+    assert peak(f, x) <= 4
+
+
+def test_a_thousand_steps_keep_nothing() -> None:
+    gradient = dp.grad(lambda x: dp.mean((dp.sin(x) * x[::-1] - 0.5) ** 2))
+    x = dp.asarray(SMALL)
+
+    def steps(x: Any, count: int) -> Any:
+        for _ in range(count):
+            x = x - 0.1 * gradient(x)
+        dp.eval(x)
+        return x
+
+    x = steps(x, 20)
+    gc.collect()
+    objects, memory = len(gc.get_objects()), dp.memory.stats().in_use
+    x = steps(x, 1000)
+    gc.collect()
+    assert len(gc.get_objects()) <= objects + 20
+    assert dp.memory.stats().in_use <= memory + 2 * x.nbytes
