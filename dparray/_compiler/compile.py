@@ -275,8 +275,7 @@ def compile_kernel(
             if is_checked:
                 record_checks(program.function)
             entry, text = llvm.module(program.function)
-            if "dimensions" in options:
-                text += DIMENSIONS.format(options["dimensions"])
+            text += DIMENSIONS.format(options.get("dimensions") or parse(types[0]).ndim)
             compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))
         except Refusal as refusal:
             message = described_refusal(refusal, function, (labels or types)[own])

@@ -18,7 +18,7 @@ from typing import Any
 
 from dparray._driver.interface import Target
 
-#: The line of a module that states its range, for kernels without an item.
+#: The line of a module that states the range of a kernel.
 DIMENSIONS = "\n; dimensions of the range: {}\n"
 #: The folder of each back end, below `back_ends`.
 FOLDERS = {"spirv64": "spirv", "ptx": "ptx", "host": "host"}

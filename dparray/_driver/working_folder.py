@@ -12,7 +12,7 @@ from collections.abc import Iterator
 def working_folder() -> Iterator[bool]:
     """Change to an existing folder if the working folder was removed; yield whether it was.
 
-    SYCL's adapters and Numba's messages need the path of the working folder.
+    SYCL's adapters need the path of the working folder.
     """
     removed = None
     try:

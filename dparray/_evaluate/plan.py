@@ -83,7 +83,7 @@ class KernelLaunch:
         host_calls: the number of times that NumPy computed in its place.
         packed: the packed local memory and numbers, which the first launch stores here.
         takes_pointers: whether arrays are passed as pointers. Kernels that call device functions
-            are compiled by Numba, whose arrays also have a shape.
+            take arrays with their shapes.
         offsets: the offset of each array's first element in bytes; empty if all are 0.
         count_read: the number of operands, which come first among the arguments.
     """

@@ -664,3 +664,22 @@ def test_ranges_are_pickled_and_copied(space: Any) -> None:
     for made in (pickle.loads(pickle.dumps(space)), copy.copy(space), copy.deepcopy(space)):
         assert made == space
         assert type(made) is type(space)
+
+
+@dp.kernel
+def count_of_rows(item: dp.NdItem, rows: Any) -> None:
+    dp.AtomicRef(rows, item.get_global_id(0)).fetch_add(1)
+
+
+@dp.kernel
+def count_of_columns(item: dp.NdItem, columns: Any) -> None:
+    dp.AtomicRef(columns, item.get_global_id(1)).fetch_add(1)
+
+
+@pytest.mark.filterwarnings("ignore::dparray.exceptions.KernelRangeWarning")
+def test_a_kernel_may_read_some_of_its_dimensions() -> None:
+    rows, columns = (dp.zeros(8, dtype="int32") for _ in range(2))
+    count_of_rows[dp.NdRange((4, 6), (2, 3))](rows)
+    count_of_columns[dp.NdRange((4, 6), (2, 3))](columns)
+    assert rows.tolist() == [6] * 4 + [0] * 4
+    assert columns.tolist() == [4] * 6 + [0] * 2

@@ -2,11 +2,12 @@
 
 The default sample compares 20 programs, and ``--all`` 300, of which CI runs a third each time.
 ``python tests/kernel/random_programs.py --count 5000 --seed 400000`` compares any number, about 4
-per second on an idle core; ``translated_programs.py`` takes half of the time.
+per second on an idle core.
 """
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -16,8 +17,8 @@ from typing import Any
 import pytest
 
 import dparray as dp
-from tests.kernel import random_programs, translated_programs
-from tests.kernel.random_programs import Whole, compare, make_case
+from tests.kernel import random_programs
+from tests.kernel.random_programs import Case, Whole, compare, make_case
 
 _ROOT = Path(__file__).resolve().parents[2]
 _IN_A_CASE = 20
@@ -44,16 +45,20 @@ def test_random_programs_agree_with_plain_python(part: int) -> None:
     _compare_in_a_process(range(_IN_A_CASE * part, _IN_A_CASE * (part + 1)))
 
 
+def _ungrouped_case(seed: int) -> Case:
+    """Return the first program without groups, from ten times this seed on."""
+    return next(case for case in map(make_case, itertools.count(10 * seed)) if not case.local)
+
+
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_programs_translated_without_numba_do_what_plain_python_does(part: int) -> None:
+def test_programs_without_groups_do_what_plain_python_does(part: int) -> None:
     for seed in range(part * _IN_A_CASE, (part + 1) * _IN_A_CASE):
-        case = translated_programs.make_ungrouped_case(seed)
-        translated_programs.compare(case)
+        compare(_ungrouped_case(seed))
 
 
 @pytest.mark.parametrize("seed", [2001034, 2001579])
 def test_private_memory_is_the_work_items_own(seed: int) -> None:
-    translated_programs.compare(translated_programs.make_ungrouped_case(seed))
+    compare(_ungrouped_case(seed))
 
 
 @pytest.mark.parametrize("seed", [7, 21])

@@ -60,8 +60,6 @@ class Function:
         loops: by head, the blocks of each loop.
         interleaved: by name, the element types of private arrays that are stored by elements.
         is_scheduled: whether sub-groups take different ways to functions of a sub-group.
-        may_raise: whether work-items end where they would raise, as under ``debug=True``; others
-            then go on without them.
     """
 
     def __init__(
@@ -70,9 +68,7 @@ class Function:
         parameters: list[tuple[str, str]],
         ndim: int,
         local: tuple[int, ...] | None,
-        may_raise: bool = False,
     ) -> None:
-        self.may_raise = may_raise
         self.blocks, self.parameters, self.ndim, self.local = blocks, parameters, ndim, local
         # All sub-groups of a group are equally large, so that loops over their size are uniform.
         self.lanes = math.gcd(math.prod(local), LANES) if local else LANES
@@ -306,7 +302,7 @@ class Function:
         for name in handled:
             seen, _ = self.between(self.by[name])
             reached = [is_of_sub_group(self.joint[each][0]) for each in seen & self.joint.keys()]
-            is_refused = not all(reached) and not self.may_raise
+            is_refused = not all(reached)
             if is_refused and self._is_of_ids(self.by[name].body[-1]):
                 raise Unsupported("barriers and group functions that only some work-items reach")
             self.is_scheduled |= any(reached)

@@ -220,8 +220,7 @@ class Kernel:
         """Return the weight of a work-item and whether it may wait, and the object code."""
         blocks, parameters = read(self._function[0], self._body[0])
         try:
-            # Only branches to code that raises have branch weights (!prof).
-            function = Function(blocks, parameters, ndim, local, "!prof" in self._body[0])
+            function = Function(blocks, parameters, ndim, local)
             program = Program(function, self.local_parameters, self._local_bytes)
         except Unsupported as error:
             raise KernelCompileError(

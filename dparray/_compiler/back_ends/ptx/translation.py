@@ -20,10 +20,8 @@ _ENTRY = re.compile(
     r"(?P<label>[-\w.$]+:[^\n]*\n)?",
     re.MULTILINE,
 )
-# The line of a kernel without an item; the item of a kernel in Numba's mangled names; and the
-# dimensions that a generated kernel reads.
+# The line that states the range of a kernel, and the dimensions that a generated kernel reads.
 _STATED = re.compile(DIMENSIONS.format(r"(\d)"))
-_ITEM = re.compile(r"ItemTypeILi(\d)EE")
 _DIMENSION = re.compile(r"@_Z\d+get_\w+j\(i32 (\d)\)")
 # The remainder of floats, which LLVM expands for NVPTX to one step of a division: too few for a
 # quotient that has more bits than a float.
@@ -38,7 +36,7 @@ _DYNAMIC = "@dparray_dynamic = external addrspace(3) global [0 x i8], align 16\n
 
 def dimensions_of(text: str) -> int:
     """Return the number of dimensions of a kernel's range."""
-    if found := _STATED.search(text) or _ITEM.search(text):
+    if found := _STATED.search(text):
         return int(found[1])
     return max(map(int, _DIMENSION.findall(text)), default=0) + 1
 
