@@ -307,12 +307,22 @@ def strided_sums_of_c(item: dp.Item, x: Any, out: Any) -> None:
     out[i] = total
 
 
+@dp.kernel
+def waits_before_a_sum(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    while dp.AtomicRef(x, 0).load() > 1:
+        pass
+    for k in range(i, len(x), item.get_range(0)):
+        out[i] += x[k]
+
+
 @pytest.mark.parametrize(
-    ("kernel", "ufunc"), [(strided_sums, np.exp), (strided_sums_of_c, np.log1p)]
+    ("kernel", "ufunc"),
+    [(strided_sums, np.exp), (strided_sums_of_c, np.log1p), (waits_before_a_sum, np.positive)],
 )
 def test_llvm_prints_no_remarks(kernel: Any, ufunc: Any, capfd: pytest.CaptureFixture[str]) -> None:
     a = np.linspace(0, 1, 1003)
-    x, out = dp.asarray(a, device="host:cpu"), dp.empty(50, device="host:cpu")
+    x, out = dp.asarray(a, device="host:cpu"), dp.zeros(50, device="host:cpu")
     dp.call_kernel(kernel, dp.Range(50), x, out)
     sums = [ufunc(a[i::50]).sum() for i in range(50)]
     np.testing.assert_allclose(out.asnumpy(), sums, rtol=1e-14)

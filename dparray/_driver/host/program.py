@@ -195,7 +195,7 @@ class Program(Frame):
         else:
             lines.append(f"  store i32 %r{k}, ptr %dp.next")
         # LLVM prints a remark if it cannot obey the width.
-        sets_width = plan.is_narrow and not region.calls_c
+        sets_width = plan.is_narrow and not region.is_scalar
         innermost = len(dimensions) - 1
         lines.append(f"  br label %e{k}.{innermost}")
         for depth in range(innermost, -1, -1):

@@ -56,7 +56,8 @@ class Region:
         exits: the heads of the regions that may follow.
         written: the slots that it may change.
         access: the mark of its accesses, empty if some must keep their order.
-        calls_c: whether it calls a function of the C library, which has no variant for vectors.
+        is_scalar: whether LLVM cannot vectorize it: it has an atomic access, or calls a function of
+            the C library.
     """
 
     def __init__(self, plan: Plan, head: str) -> None:
@@ -68,7 +69,11 @@ class Region:
         self._names = self._blocks()
         blocks = [plan.function.by[name] for name in self._names]
         self.access = access_of(plan.function, blocks)
-        self.calls_c = any(_C_FUNCTION.search(one.text) for block in blocks for one in block.body)
+        self.is_scalar = any(
+            is_ordered(one) or _C_FUNCTION.search(one.text)
+            for block in blocks
+            for one in block.body
+        )
         self.written = self._changed()
         live = plan.live[head] & set(plan.slots)
         self._kept, self._lost = live, set[str]()
