@@ -51,7 +51,7 @@ as-gpu: venv ## run tests with the CPU device playing a GPU; PART=1/8
 	  tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
 
 on_host = $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.host.on_host $(ARGS) $(part)
-of_host := tests/test_tiny.py tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
+of_host := tests/test_tiny.py tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx tests/gradients
 host-tests: venv ## run tests on the CPU device without SYCL; PART=1/8
 	@$(on_host) $(of_host)
 

@@ -20,7 +20,7 @@ from dparray.onnx import functions as dp
 from dparray.onnx.explanation import ModelExplanation, explained
 from dparray.onnx.graph import DEVICE_DTYPES, FunctionGraph, Graph, Node, Run, standard_function
 from dparray.onnx.plan import Plan
-from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced, value_of
+from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced, is_array, value_of
 from dparray.onnx.registry import Row, standard_domain
 from dparray.onnx.tensors import numpy_dtype
 
@@ -66,6 +66,7 @@ class Model:
         nbytes: the size of the weights in bytes.
         opset: the version of each domain for which the model was written.
         device: the placement of weights and of inputs from the host; None is the default device.
+        is_trainable: whether :meth:`apply` takes other values of the weights.
     """
 
     def __init__(
@@ -75,8 +76,9 @@ class Model:
         device: Any,
         operators: Mapping[str, Callable[..., Any]] | None,
         max_bytes: int | None,
+        is_trainable: bool,
     ) -> None:
-        self.folder, self.device = folder, device
+        self.folder, self.device, self.is_trainable = folder, device, is_trainable
         if max_bytes is None:
             max_bytes = traits_of(dp.empty(0, device=device).queue).memory
         self.max_bytes = int(max_bytes)
@@ -105,8 +107,15 @@ class Model:
         self._optional = tuple(
             _value_info(each) for each in proto.graph.input if each.name in self.graph.constants
         )
-        folding.merge_batch_norms(self.graph, self)
+        trained: dict[str, Any] = {}
+        if is_trainable:
+            trained = {name: x for name, x in self.weights.items() if x.dtype.kind == "f"}
+            for name in trained:
+                del self.graph.constants[name]
+        else:
+            folding.merge_batch_norms(self.graph, self)
         self.graph.fold()
+        self.graph.constants.update(trained)
         self._plans: OrderedDict[Any, Plan | None] = OrderedDict()
         self._recorders: dict[Any, Recorder] = {}
         self._pinned: set[str] = set()
@@ -168,8 +177,55 @@ class Model:
         made = self._compute(dict(inputs))
         return dict(zip([each.name for each in self.outputs], made, strict=True))
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The weights of floats by name, as arrays on the device of the model.
+
+        Example:
+            >>> model = dp.onnx.load("net.onnx", trainable=True)  # doctest: +SKIP
+            >>> loss = lambda p: dp.mean((model.apply(p, x) - y) ** 2)  # doctest: +SKIP
+            >>> dp.grad(loss)(model.parameters)  # doctest: +SKIP
+        """
+        floats = {name: x for name, x in self.weights.items() if x.dtype.kind == "f" and x.ndim}
+        return {name: dp.asarray(x, device=self.device) for name, x in floats.items()}
+
+    def apply(self, parameters: Mapping[str, Any], *arrays: Any) -> Any:
+        """Run the model on inputs in order, with other values of some weights.
+
+        The calls are not recorded as a plan. Both parameters and inputs may be differentiated.
+
+        Args:
+            parameters: arrays by the names of weights; other weights keep their values.
+            *arrays: the inputs.
+
+        Raises:
+            OnnxError: the model was not loaded with ``trainable=True``; a name is not that of a
+                weight; a shape differs from the weight's.
+        """
+        if not self.is_trainable:
+            raise OnnxError(
+                "apply: batch normalization and constants of this model are merged into its "
+                "weights; load it with dp.onnx.load(model, trainable=True)"
+            )
+        if len(arrays) != len(self.inputs):
+            raise OnnxError(f"the model has {len(self.inputs)} inputs, {len(arrays)} were given")
+        for name, x in parameters.items():
+            shape = self.weights[name].shape if name in self.weights else None
+            if shape is None:
+                raise OnnxError(f"there is no weight {name!r}; see model.parameters")
+            if x.shape != shape:
+                raise OnnxError(f"the weight {name!r} has shape {shape}, not {x.shape}")
+        inputs = _arrays(dict(zip([each.name for each in self.inputs], arrays, strict=True)))
+        checks.inputs(inputs, self.inputs)
+        recorder = Recorder(self.device, self.placed)
+        made = self._pass({**parameters, **inputs}, recorder, record=False)[1]
+        return made[0] if len(made) == 1 else tuple(made)
+
     def _compute(self, inputs: dict[str, Any]) -> list[Any]:
         inputs = _arrays(inputs)
+        if any(is_array(x) and not isinstance(x, dp.ndarray) for x in inputs.values()):
+            checks.inputs(inputs, (*self.inputs, *self._optional))
+            return self._pass(inputs, Recorder(self.device, self.placed), record=False)[1]
         key = self._key(inputs)
         if key not in self._plans:
             return self._first(inputs)
@@ -228,7 +284,7 @@ class Model:
         values, heads = {}, []
         for name, x in inputs.items():
             placed = self._placed(name, x)
-            if isinstance(placed, dp.ndarray):
+            if is_array(placed):
                 values[name] = recorder.input(name, placed)
                 heads.append(values[name])
             else:
@@ -303,6 +359,7 @@ def load(
     device: Any = None,
     operators: Mapping[str, Callable[..., Any]] | None = None,
     max_bytes: int | None = None,
+    trainable: bool = False,
 ) -> Model:
     """Load an ONNX model.
 
@@ -316,6 +373,8 @@ def load(
             see :func:`dparray.onnx.operator`.
         max_bytes: the maximum size of the weights, or of one array whose size the model specifies.
             Defaults to the memory of the device.
+        trainable: whether :meth:`Model.apply` takes other values of the weights. Constants and
+            batch normalization are then not merged into the weights.
 
     Returns:
         A :class:`Model`, which is called with arrays.
@@ -350,7 +409,7 @@ def load(
             f"load: model must be a path, bytes or an onnx.ModelProto, not {type(model).__name__}"
         )
     try:
-        return Model(model, folder, device, operators, max_bytes)
+        return Model(model, folder, device, operators, max_bytes, trainable)
     except (
         ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RecursionError,
         RuntimeError, TypeError, ValueError,
@@ -398,7 +457,7 @@ def _arrays(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def _array(name: str, x: Any) -> Any:
     if isinstance(x, list) and all(isinstance(each, np.ndarray | dp.ndarray) for each in x):
         return list(x)
-    if x is None or isinstance(x, np.ndarray | dp.ndarray):
+    if x is None or isinstance(x, np.ndarray) or is_array(x):
         return x
     try:
         made = np.asarray(x)

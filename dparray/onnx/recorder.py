@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray._array.operands import OVERRIDE, public_function
 from dparray._graph.ops import OPS
 from dparray.onnx import functions as dp
 from dparray.onnx.plan import Line, Plan
@@ -33,6 +34,16 @@ _SPECIAL = ("erf", "expit")
 _DEFERRED = ("convolve", "convolved")
 #: Functions whose result may be a view of their first argument.
 _VIEWS = (dp.reshape, dp.transpose, dp.broadcast_to, dp.expand_dims, operator.getitem)
+
+
+def is_array(x: Any) -> bool:
+    """Return whether a value is an array of dparray, or a differentiated one."""
+    return isinstance(x, dp.ndarray) or hasattr(type(x), OVERRIDE)
+
+
+def is_differentiated(x: Any) -> bool:
+    """Return whether a value within a model is a differentiated array."""
+    return isinstance(x, Traced) and hasattr(type(x.value), OVERRIDE)
 
 
 class NeedsHostValue(Exception):
@@ -268,9 +279,13 @@ class Recorder:
         first = arguments[0] if arguments else None
         shares = function in _VIEWS and isinstance(first, Traced) and first.shares
 
+        is_any_differentiated = False
+
         def plain(x: Any) -> Any:
             """Return the value of an argument, and collect the names of variables in it."""
+            nonlocal is_any_differentiated
             if isinstance(x, Traced):
+                is_any_differentiated |= is_differentiated(x)
                 sources.update(x.sources)
                 if x.name is not None:
                     names.append(x.name)
@@ -287,6 +302,8 @@ class Recorder:
 
         values = plain(tuple(arguments))
         keywords = {key: plain(value) for key, value in named.items()}
+        if is_any_differentiated:  # only public functions look for them in sequences
+            function = public_function(function)
         result = function(*values, **keywords)
         if not names and not always:
             return _wrapped(result, lambda value: Traced(self, value, shares=shares))
@@ -303,7 +320,7 @@ class Recorder:
         if self.is_recording:
             given = [self._written(x, y) for x, y in zip(arguments, values, strict=True)]
             given += [f"{k}={self._written(named[k], keywords[k])}" for k in named]
-            left = results[0] if isinstance(result, dp.ndarray) else f"[{', '.join(results)}]"
+            left = results[0] if is_array(result) else f"[{', '.join(results)}]"
             text = f"{left} = {self._constant(function)}({', '.join(given)})"
             defers = (maps or name in _DEFERRED) and not always
             self.lines.append(Line(self.label, tuple(results), text, frozenset(names), defers))
@@ -384,7 +401,7 @@ def value_of(x: Any) -> Any:
 
 
 def _wrapped(result: Any, wrap: Callable[[Any], Any]) -> Any:
-    if isinstance(result, dp.ndarray):
+    if is_array(result):
         return wrap(result)
     if isinstance(result, tuple | list):
         return tuple(_wrapped(each, wrap) for each in result)

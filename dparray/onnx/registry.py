@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray.exceptions import ArgumentError, OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.recorder import Traced
+from dparray.onnx.recorder import Traced, is_array
 from dparray.onnx.tensors import numpy_dtype
 
 Function = Callable[..., Any]
@@ -193,7 +193,7 @@ def checked_axis(axis: int, rank: int, is_boundary: bool = False) -> int:
 
 def module_of(x: Any) -> Any:
     """Return the module of an array: NumPy or dparray."""
-    return dp if isinstance(x, dp.ndarray) else np
+    return dp if is_array(x) else np
 
 
 def is_traced(x: Any) -> bool:

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from dparray._array.operands import dispatch_override
 from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
+from dparray.onnx.recorder import is_differentiated
 from dparray.onnx.registry import Call, is_traced, row
 from dparray.onnx.rows.elementwise import scalar
 from dparray.onnx.rows.shapes import cropped
@@ -151,6 +153,27 @@ def convolve(
     return y if y.shape[-1] == made else y[..., :made]
 
 
+def _by_products(x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, groups: int) -> Any:
+    """Convolve ``(N, *space, C)`` with filters ``(F, C / groups, *window)`` by matrix products."""
+    counts = window.counts_of(x.shape[1:-1], pads)
+    x, order = _padded(x, pads, 0), (*range(2, filters.ndim), 1, 0)
+    inner, outer = x.shape[-1] // groups, filters.shape[0] // groups
+    parts = []
+    for group in range(groups):
+        own = x[..., group * inner : (group + 1) * inner]
+        columns = _joined(tuple(window.views(own, counts)))
+        weights = dp.permute_dims(filters[group * outer : (group + 1) * outer], order)
+        parts.append(dp.matmul(columns, dp.reshape(weights, (-1, outer))))
+    y = parts[0] if groups == 1 else _joined(tuple(parts))
+    return y if bias is None else dp.add(y, bias)
+
+
+def _joined(arrays: tuple[Any, ...]) -> Any:
+    """Join arrays, some of which may be differentiated, along the last axis."""
+    taken = dispatch_override(dp.concatenate, (arrays,), axis=-1)
+    return dp.concatenate(arrays, axis=-1) if taken is NotImplemented else taken
+
+
 def _gathered(x: Any, window: Window, counts: Any) -> Any:
     """Concatenate the window views: a view for one part or for many."""
     taps, count = math.prod(window.sizes), x.ndim - 2
@@ -215,6 +238,9 @@ def _convolved(
             call, x.astype("float32"), filters.astype("float32"), bias, window, pads, groups
         )
         return made.astype(x.dtype)
+    if is_differentiated(x) or is_differentiated(filters) or is_differentiated(bias):
+        arguments = (channels_last(x), filters, bias, window, pads, groups)
+        return channels_first(call.xp.call(_by_products, *arguments))
     host = call.host(filters)
     if x.dtype.kind in "iu" and bias is not None:
         bias = bias.astype(x.dtype)
@@ -267,24 +293,33 @@ def _transposed(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
         (reach - 1 - low, reach - 1 - high + more)
         for reach, (low, high), more in zip(window.reach, pads, extra, strict=True)
     ]
-    host = call.host(filters)
-
-    def flipped() -> Any:  # (C, F / groups, *window) -> (F, C / groups, *window), reversed
-        made = np.flip(host, axis=tuple(range(2, host.ndim)))
-        made = made.reshape(groups, host.shape[0] // groups, *host.shape[1:]).swapaxes(1, 2)
-        return np.ascontiguousarray(made.reshape(-1, *made.shape[2:]))
-
-    turned = call.cached("turned", flipped, of=getattr(filters, "value", filters))
+    if is_differentiated(filters):
+        turned = call.xp.call(_flipped, filters, groups, dp)
+    else:
+        host = call.host(filters)
+        turned = call.cached(
+            "turned",
+            lambda: np.ascontiguousarray(_flipped(host, groups, np)),
+            of=getattr(filters, "value", filters),
+        )
     if any(step > 1 for step in window.steps):
         x = channels_first(call.xp.call(_spread, channels_last(x), window.steps))
     window.steps = (1,) * len(space)
     return _convolved(call, x, turned, bias, window, around, groups)
 
 
+def _flipped(filters: Any, groups: int, xp: Any) -> Any:
+    """Return filters ``(C, F / groups, *window)`` as ``(F, C / groups, *window)``, reversed."""
+    made = xp.flip(filters, axis=tuple(range(2, filters.ndim)))
+    made = xp.reshape(made, (groups, filters.shape[0] // groups, *filters.shape[1:]))
+    made = xp.moveaxis(made, 1, 2)
+    return xp.reshape(made, (-1, *made.shape[2:]))
+
+
 def _spread(x: Any, steps: Any) -> Any:
     """Return ``(N, *space, C)`` with zeros between its elements."""
     space = [(size - 1) * step + 1 for size, step in zip(x.shape[1:-1], steps, strict=True)]
-    made = dp.zeros((x.shape[0], *space, x.shape[-1]), dtype=x.dtype, device=x.queue)
+    made = dp.zeros_like(x, shape=(x.shape[0], *space, x.shape[-1]))
     every = (slice(None), *(slice(None, None, step) for step in steps))
     made[every] = x
     return made
