@@ -9,7 +9,7 @@ from dparray._driver.host.frame import ALIGNMENT, MARKS, Frame
 from dparray._driver.host.group_functions import between
 from dparray._driver.host.plan import Plan, memory_type, spelled
 from dparray._driver.host.reading import Unsupported, size_of
-from dparray._driver.host.region import Region, access_of, parameters_of
+from dparray._driver.host.region import Region, access_of, is_scalar, parameters_of
 
 # Arrays of work-items of at least this many bytes are not on the stack.
 _LARGE = 1 << 15
@@ -84,7 +84,9 @@ class Program(Frame):
         return "\n".join([*item, "}", *run])
 
     def _mixes_floats(self) -> bool:
-        """Return whether a kernel reads float32 and also computes in float64."""
+        """Return whether a kernel reads float32, also computes in float64, and has vectors."""
+        if is_scalar(self.function.blocks):
+            return False
         texts = [one.text for block in self.function.blocks for one in block.body]
         reads_single = any(text.startswith("load float,") for text in texts)
         return reads_single and any("double" in text for text in texts)
@@ -194,7 +196,6 @@ class Program(Frame):
             ]
         else:
             lines.append(f"  store i32 %r{k}, ptr %dp.next")
-        # LLVM prints a remark if it cannot obey the width.
         sets_width = plan.is_narrow and not region.is_scalar
         innermost = len(dimensions) - 1
         lines.append(f"  br label %e{k}.{innermost}")

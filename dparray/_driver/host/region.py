@@ -25,13 +25,27 @@ from dparray._driver.host.reading import (
 
 #: Marks the accesses of work-items as unordered, so that LLVM needs no tests whether they overlap.
 ACCESS = ", !llvm.access.group !900000"
-_C_FUNCTION = re.compile(r"\bcall .*@[a-z]\w*\(")
+#: A call of a function that has no variant for vectors, as those of the C library.
+_SCALAR_CALL = re.compile(r"\bcall [^@]*@(?!\"?(?:llvm\.|dparray\.|_Z))")
+_AGGREGATES = ("<", "{", "[")
 
 
 def access_of(function: Function, blocks: Sequence[Block]) -> str:
     """Return the mark for the accesses of some blocks, empty if these must keep their order."""
     is_fixed = any(is_ordered(one) for block in blocks for one in block.body)
     return "" if is_fixed or may_be_moved(function, blocks) else ACCESS
+
+
+def is_scalar(blocks: Sequence[Block]) -> bool:
+    """Return whether LLVM cannot vectorize work-items of some blocks.
+
+    It prints a remark on standard error if such a loop says how wide vectors are.
+    """
+    return any(
+        is_ordered(one) or one.kind.startswith(_AGGREGATES) or _SCALAR_CALL.search(one.text)
+        for block in blocks
+        for one in block.body
+    )
 
 
 def parameters_of(plan: Plan) -> list[tuple[str, str]]:
@@ -56,8 +70,7 @@ class Region:
         exits: the heads of the regions that may follow.
         written: the slots that it may change.
         access: the mark of its accesses, empty if some must keep their order.
-        is_scalar: whether LLVM cannot vectorize it: it has an atomic access, or calls a function of
-            the C library.
+        is_scalar: whether LLVM cannot vectorize it.
     """
 
     def __init__(self, plan: Plan, head: str) -> None:
@@ -69,13 +82,11 @@ class Region:
         self._names = self._blocks()
         blocks = [plan.function.by[name] for name in self._names]
         self.access = access_of(plan.function, blocks)
-        self.is_scalar = any(
-            is_ordered(one) or _C_FUNCTION.search(one.text)
-            for block in blocks
-            for one in block.body
-        )
         self.written = self._changed()
         live = plan.live[head] & set(plan.slots)
+        self.is_scalar = is_scalar(blocks) or any(
+            plan.slots[name][0].startswith(_AGGREGATES) for name in live | self.written
+        )
         self._kept, self._lost = live, set[str]()
         if self._is_masked:
             if any(plan.slots[name][1] for name in self.written):
