@@ -28,8 +28,10 @@ def _load() -> tuple[ModuleType | None, str]:
         ImportError: ``DPARRAY_COMPILED`` names a file that is not such a module.
     """
     named = os.environ.get("DPARRAY_COMPILED", "")
+    # Objects of a free-threaded Python have another layout, even if its lock is enabled.
+    is_free_threaded = "t" in getattr(sys, "abiflags", "")
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
-    if named == "0" or not has_lock:
+    if named == "0" or is_free_threaded or not has_lock:
         return None, ""
     file = Path(named) if named else _FOLDER / _FILE
     module, reason = _load_file(file)

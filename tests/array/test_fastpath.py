@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dparray._array import build_fastpath
+from dparray._array import build_fastpath, fastpath
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,6 +28,12 @@ def run(command: list[str], module: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *command], env=environment, capture_output=True, text=True, cwd=ROOT
     )
+
+
+def test_a_free_threaded_python_loads_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DPARRAY_COMPILED", raising=False)
+    monkeypatch.setattr(sys, "abiflags", "t", raising=False)
+    assert fastpath._load() == (None, "")
 
 
 @pytest.mark.slow

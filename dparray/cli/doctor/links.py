@@ -243,7 +243,7 @@ def check_fast_path(load: Callable[[str], Any] = importlib.import_module) -> str
             "take 10 us instead of 0.3 us",
             fastpath.BUILD,
         )
-    return "not used, with DPARRAY_COMPILED=0 or without the global interpreter lock"
+    return "not used, with DPARRAY_COMPILED=0 or on a free-threaded Python"
 
 
 # --- in a separate process ----------------------------------------------------------------------
