@@ -209,6 +209,7 @@ _TRAITS = Traits(
     target=Target("ptx", "sm_75"),
     library="NumPy on the stand-in",
     chooses_groups=False,
+    raw_formats=("OpenCL C",),  # it takes the text of PTX as it is
 )
 
 

@@ -125,7 +125,7 @@ def _single_launch(plan: Plan) -> FusedStep | None:
         return None
     launch = step.launches[0]
     converts = all(dtype in _CONVERTED for _, dtype in launch.scalars)
-    return step if launch.takes_pointers and converts and not launch.offsets else None
+    return step if not launch.functions and converts and not launch.offsets else None
 
 
 def _spec_of(

@@ -25,7 +25,6 @@ from dparray._layout import Layout
 from dparray._runtime.launch import launch as submit_launch
 from dparray._runtime.packing import (
     Packed,
-    pack_local,
     pack_local_pointer,
     pack_pointer,
     pack_scalar,
@@ -34,7 +33,6 @@ from dparray._runtime.packing import (
 from dparray._runtime.queues import may_read, may_write, working
 from dparray.exceptions import MemoryError
 from dparray.memory.blocks import BorrowedBlock
-from dparray.memory.packed import flat
 from dparray.memory.pool import allocate
 
 _new = tuple.__new__  # A `__new__` of the class itself would cost one more call.
@@ -182,7 +180,6 @@ def _launch(
     for slot, shape, dtype, usm_type, nbytes, strides in launch.accumulators:
         block = allocate(queue, usm_type, nbytes)
         slots[slot] = _new(Layout, (block, 0, shape, strides, dtype))
-    takes_pointers = launch.takes_pointers
     arguments: list[Packed] = []
     owners: tuple[Any, ...] = ()  # Blocks outside the pool, which a launch must keep alive.
     memory: list[Any] = []
@@ -192,8 +189,6 @@ def _launch(
         if launch.offsets:
             pointer = block.pointer + layout.offset + launch.offsets[position]
             packed = pack_pointer(block.memory, pointer, block.nbytes)
-        elif not takes_pointers:
-            packed = flat(layout)
         elif packed is None:
             pointer = block.pointer + layout.offset
             packed = arrays[slot] = pack_pointer(block.memory, pointer, block.nbytes)
@@ -203,13 +198,9 @@ def _launch(
             owners += (block,)
     if launch.merges_chunks:
         counters = counters_of(queue)
-        pointer = counters.pointer or counters.pack_pointer()
-        arguments.append(pointer if takes_pointers else flat(counters.layout))
+        arguments.append(counters.pointer or counters.pack_pointer())
     if launch.packed is None:
-        local = [
-            pack_local_pointer(dtype, count) if takes_pointers else pack_local(dtype, (count,))
-            for dtype, count in launch.local_memory
-        ]
+        local = [pack_local_pointer(dtype, count) for dtype, count in launch.local_memory]
         launch.packed = (local, pack_scalars(launch.numbers))
     local_memory, numbers = launch.packed
     if local_memory:

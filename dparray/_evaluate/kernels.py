@@ -47,9 +47,7 @@ def types_of(launch: KernelLaunch) -> tuple[str, ...]:
     else:
         item = TypeKey("item", ndim=1 + structure.has_rows)
         types = elementwise.types_of(structure)
-    if launch.takes_pointers:
-        types = tuple([str(parse(key).as_pointer) for key in types])
-    return str(item), *types
+    return str(item), *(str(parse(key).as_pointer) for key in types)
 
 
 def _function_of(launch: KernelLaunch, source: str) -> Callable[..., Any]:

@@ -82,8 +82,6 @@ class KernelLaunch:
         host_seconds: the shortest time that NumPy took in its place so far.
         host_calls: the number of times that NumPy computed in its place.
         packed: the packed local memory and numbers, which the first launch stores here.
-        takes_pointers: whether arrays are passed as pointers. Kernels that call device functions
-            take arrays with their shapes.
         offsets: the offset of each array's first element in bytes; empty if all are 0.
         count_read: the number of operands, which come first among the arguments.
     """
@@ -110,11 +108,9 @@ class KernelLaunch:
     host_calls: int = 0
     packed: Any = None
     offsets: tuple[int, ...] = ()
-    takes_pointers: bool = field(init=False)
     count_read: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.takes_pointers = not self.functions
         self.count_read = len(self.arguments) - len(self.outputs) - len(self.accumulators)
 
     @property

@@ -334,8 +334,7 @@ class _Scheduler:
         traits = self.traits
         is_gpu = traits.machine.sub_group > 0
         functions = elementwise.functions_of(order)
-        # Kernels that call other functions do not have these vectors.
-        has_vectors = traits.machine.loads_vectors and not functions
+        has_vectors = traits.machine.loads_vectors
         launches: list[KernelLaunch] = []
         cells: Sequence[tuple[Any, ...]] = [(order, outputs, shape, {}, {})]
         axes = None

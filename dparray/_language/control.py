@@ -12,7 +12,7 @@ from typing import Any
 
 from dparray._ir.instructions import Op
 from dparray._ir.passes import selected
-from dparray._ir.types import BOOL
+from dparray._ir.types import BOOL, I64
 from dparray._language.errors import Refusal
 from dparray._language.memory import Memory
 from dparray._language.values import (
@@ -304,6 +304,8 @@ class Control(Memory):
             item: returns what the loop takes at a number of the range; the number without it.
         """
         kind = self.of_range(over)
+        if kind == I64 and isinstance(over.first, Number):
+            over, item = self.from_zero(over, item)
         known = over.step.value if isinstance(over.step, Constant) else None
         if known == 0:
             raise Refusal(
@@ -346,6 +348,23 @@ class Control(Memory):
         self.loop(statement, test, body, after, {counter})
         for name in (counter, current):
             self.frame.names.pop(name, None)
+
+    def from_zero(
+        self, over: Range, item: Callable[[Number], Any] | None
+    ) -> tuple[Range, Callable[[Number], Any]]:
+        """Return a range that starts at 0, and what a loop takes at one of its numbers.
+
+        Work-items whose ranges are equally long then leave the loop together, as barriers in it
+        need, although their ranges start at different numbers.
+        """
+        first = over.first
+        length = self.made("sub", I64, over.stop, first)
+
+        def moved(number: Number) -> Any:
+            at = self.made("add", I64, first, number, self.is_natural(first))
+            return at if item is None else item(at)
+
+        return Range(Constant(0), length, over.step), moved
 
     def loop(
         self,

@@ -86,7 +86,7 @@ TYPES: dict[str, tuple[str, ...]] = {}  # the type keys of a text's parameters
 
 def recorded(structure: Any) -> str:
     """Return the text of a structure, and record its types in `TYPES`."""
-    launch = SimpleNamespace(structure=structure, takes_pointers=False)
+    launch = SimpleNamespace(structure=structure)
     source = kernels.source_of(structure)
     TYPES[source] = kernels.types_of(launch)  # type: ignore[arg-type]
     return source
