@@ -152,10 +152,10 @@ class Structure(NamedTuple):
             operand dtypes of the loop, and the dtype of the result. ``"a0"`` is an array,
             ``"s0"`` a scalar, ``"t0"`` an earlier step.
         arrays: the dtype, or :data:`POSITIONS`, and the index class of each input array. The class
-            is ``"c"`` for contiguous arrays, else one letter per collapsed dimension: ``"0"``
-            (broadcast), ``"1"`` (adjacent elements), ``"s"`` (a stride argument), ``"j"`` (another
-            one, and a jump from an index on), ``"p"`` (another one, and zero outside of bounds),
-            ``"q"`` (the same for adjacent elements) or the letter of a constant stride.
+            is ``"c"`` for contiguous arrays, else one letter per collapsed dimension. ``"0"``
+            means broadcast, ``"1"`` adjacent elements, ``"s"`` a stride argument. ``"j"`` is
+            another one, and a jump from an index on; ``"p"`` another one, and zero outside of
+            bounds; ``"q"`` the same for adjacent elements. Others are letters of constant strides.
         scalars: the dtype of each scalar.
         outputs: the step, dtype and index class of each output.
         dimensions: the number of collapsed dimensions.

@@ -275,7 +275,7 @@ class Calls(Control):
 
 @functools.lru_cache(maxsize=512)  # Reading a signature takes longer than translating most calls.
 def _check_call(handler: Any, count: int, names: frozenset[str]) -> None:
-    """Raise TypeError unless a handler takes so many positional arguments and these names."""
+    """Raise TypeError unless a handler takes ``count`` positional arguments and these names."""
     inspect.signature(handler).bind(*[None] * count, **dict.fromkeys(names))
 
 
