@@ -14,6 +14,7 @@ import inspect
 import math
 import operator
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -238,9 +239,11 @@ def page() -> str:
         "",
         "Kernels and device functions may call these functions, and device functions of yours.",
         '"float" in the table is float64 for float64 and integers, and float32 for smaller floats.',
-        "Functions of arrays may be called with numbers: "
-        + ", ".join(f"`{name}`" for name in names())
-        + ". They follow the types of kernels.",
+        "Functions of arrays may be called with numbers, and follow the types of kernels:",
+        "",
+        "```text",
+        *textwrap.wrap(", ".join(names()), 100),
+        "```",
     ]
     group = ""
     for row in rows():
