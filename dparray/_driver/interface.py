@@ -66,6 +66,8 @@ class Traits:
         groups: the largest number of work-groups along each dimension.
         loads_vectors: whether element-wise kernels were measured to be faster if a work-item
             loads consecutive elements.
+        prefers_products: whether the library's matrix products are faster than a kernel for
+            convolutions, even of windows that are first copied to a matrix.
         raw_formats: the formats of kernels that are not written in Python, of ``"SPIR-V"`` and
             ``"OpenCL C"``.
     """
@@ -95,6 +97,7 @@ class Traits:
     has_groups: bool = True
     groups: tuple[int, ...] = (2**31 - 1,) * 3
     loads_vectors: bool = False
+    prefers_products: bool = False
     raw_formats: tuple[str, ...] = ()
 
     @property

@@ -67,6 +67,7 @@ class Model:
         opset: the version of each domain for which the model was written.
         device: the placement of weights and of inputs from the host; None is the default device.
         is_trainable: whether :meth:`apply` takes other values of the weights.
+        prefers_products: the trait of the device.
     """
 
     def __init__(
@@ -79,9 +80,9 @@ class Model:
         is_trainable: bool,
     ) -> None:
         self.folder, self.device, self.is_trainable = folder, device, is_trainable
-        if max_bytes is None:
-            max_bytes = traits_of(dp.empty(0, device=device).queue).memory
-        self.max_bytes = int(max_bytes)
+        traits = traits_of(dp.empty(0, device=device).queue)
+        self.prefers_products = traits.prefers_products
+        self.max_bytes = int(traits.memory if max_bytes is None else max_bytes)
         self.own_rows = _own_rows(operators)
         self.opset = checks.opsets(proto)
         self.functions = checks.functions(proto)

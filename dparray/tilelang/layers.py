@@ -9,16 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
+from math import prod
 from typing import Any
 
+import numpy as np
+
 from dparray._array.apply import copy_of
+from dparray._array.dispatch import compute, host_views
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
+from dparray._functions.creation import empty_like
 from dparray._functions.manipulation import permute_dims, reshape
 from dparray._functions.padding import pad
 from dparray._functions.products import matmul
 from dparray._functions.public import public
 from dparray._layout import is_contiguous
+from dparray._placement import policy_in_force
 from dparray.exceptions import ShapeError
 from dparray.tilelang.contracting import merged
 from dparray.tilelang.function import TileFunction, function
@@ -38,6 +45,8 @@ from dparray.tilelang.windows import (
 _LARGE = 1 << 15
 #: For windows of one element: the number of multiplications up to which BLAS uses one thread.
 _SMALL_PRODUCT = 1 << 18
+#: The bytes of windows that are copied at a time, for their product with the filters.
+_COPIED = 1 << 22
 
 
 @public(operands=("x", "w"))
@@ -105,7 +114,7 @@ def conv(
     check_window("conv", space, reach, borders)
     if is_first:
         x, w = _contiguous(x), _contiguous(w)
-    made: ndarray = _convolved(x, w, steps, apart, borders, parts)
+    made: ndarray = convolved(x, w, steps, apart, borders, parts)
     return channels_first(made) if is_first else made
 
 
@@ -139,10 +148,13 @@ def _is_product(x: ndarray, w: ndarray, borders: Pairs) -> bool:
         return False
     if not x.dtype == w.dtype in (FLOAT32, FLOAT64):
         return False
-    return x.size * w.shape[-1] <= _SMALL_PRODUCT or not traits_of(x.queue).shares_memory
+    traits = traits_of(x.queue)
+    return x.size * w.shape[-1] <= _SMALL_PRODUCT or (
+        traits.prefers_products or not traits.shares_memory
+    )
 
 
-def _convolved(
+def convolved(
     x: ndarray,
     w: ndarray,
     steps: tuple[int, ...],
@@ -150,7 +162,7 @@ def _convolved(
     borders: Pairs,
     groups: int,
 ) -> Any:
-    """Convolve with the channels last."""
+    """Convolve with the channels last; with a policy, arrays may be on several devices."""
     depth, filters = w.shape[-2:]
     if groups > 1:
         kind = "depthwise" if depth == 1 and filters == groups else "grouped"
@@ -167,6 +179,10 @@ def _convolved(
         x = x[cuts]
         made = matmul(reshape(x, (-1, depth)), reshape(w, (depth, filters)))
         return reshape(made, (*x.shape[:-1], filters))
+    if _is_for_library(x, w, borders):
+        made = _by_products(x, w, steps, apart, borders)
+        if made is not None:
+            return made
     convolve = _convolution(steps, apart, borders, "dense")
     whole = -(-filters // VECTOR) * VECTOR
     if filters % VECTOR < 3 or whole > 2 * filters or x.size < _LARGE:
@@ -175,6 +191,59 @@ def _convolved(
     # one by one, which takes longer than zero filters.
     wider = convolve(x, pad(w, ((0, 0),) * (w.ndim - 1) + ((0, whole - filters),)))
     return copy_of(wider[..., :filters])
+
+
+def _is_for_library(x: ndarray, w: ndarray, borders: Pairs) -> bool:
+    """Return whether matrix products compute a convolution faster than its kernel."""
+    if (
+        not traits_of(x.queue).prefers_products
+        or not x.dtype == w.dtype in (FLOAT32, FLOAT64)
+        or 0 in (*x.shape, *w.shape)
+        or policy_in_force() is not None  # It chooses a device for the kernel.
+    ):
+        return False
+    if not any(map(any, borders)):
+        return True
+    # Padding leaves points out, and a product multiplies its zeros by the filters.
+    views = host_views(w)
+    return views is not None and bool(np.isfinite(views[0]).all())
+
+
+def _by_products(
+    x: ndarray, w: ndarray, steps: tuple[int, ...], apart: tuple[int, ...], borders: Pairs
+) -> Any:
+    """Convolve on the host, by products of the filters with copies of some windows at a time.
+
+    ``None`` if the host may not compute.
+    """
+    *window, depth, filters = w.shape
+    counts = [
+        (size + sum(border) - d * (k - 1) - 1) // step + 1
+        for size, border, k, d, step in zip(
+            x.shape[1:-1], borders, window, apart, steps, strict=True
+        )
+    ]
+    rows = max(_COPIED // max(prod((*counts[1:], *window, depth)) * x.itemsize, 1), 1)
+
+    def convolve(image: np.ndarray, weights: np.ndarray, made: np.ndarray) -> None:
+        padded = np.ascontiguousarray(np.pad(image, ((0, 0), *borders, (0, 0))))
+        flat = np.ascontiguousarray(weights).reshape(-1, filters)
+        every, *strides, last = padded.strides
+        moved = [step * stride for step, stride in zip(steps, strides, strict=True)]
+        inside = [d * stride for d, stride in zip(apart, strides, strict=True)]
+        for number, first in product(range(len(padded)), range(0, counts[0], rows)):
+            part = made[number, first : first + rows]
+            windows = np.ndarray(
+                (*part.shape[:-1], *window, depth),
+                padded.dtype,
+                padded,
+                number * every + first * moved[0],
+                (*moved, *inside, last),
+            )
+            np.matmul(windows.reshape(-1, len(flat)), flat, out=part.reshape(-1, filters))
+
+    out = empty_like(x, shape=(len(x), *counts, filters))
+    return compute("conv", (("x", x), ("w", w)), host=convolve, out=out)
 
 
 def conv_packed(

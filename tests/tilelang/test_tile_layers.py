@@ -11,6 +11,7 @@ import pytest
 import dparray as dp
 from dparray import config, tilelang
 from dparray.tilelang import kernel_text, layers
+from tests.support import launched
 
 
 def windows(x: np.ndarray, window: Any, steps: Any, apart: Any, borders: Any, fill: Any) -> Any:
@@ -117,6 +118,39 @@ def test_convolutions_by_windows_of_one_element(depth: int, filters: int, channe
         channels=channels,
     )
     assert (found.asnumpy() == expected).all()
+
+
+@pytest.mark.parametrize("nbytes", [1, 3000, 1 << 22])
+@pytest.mark.parametrize(
+    ("shape", "window", "steps", "apart", "padding"),
+    [
+        ((2, 40, 6), (5,), 2, 3, ((4, 1),)),
+        ((2, 19, 23, 8), (3, 3), 1, 1, (1, 1)),
+        ((1, 19, 23, 8), (2, 5), (3, 2), (2, 1), ((0, 3), (2, 0))),
+        ((1, 9, 8, 7, 4), (3, 2, 2), (2, 1, 1), (1, 2, 1), (0, 1, 0)),
+    ],
+)
+def test_products_of_windows_are_convolutions(
+    shape: tuple[int, ...],
+    window: tuple[int, ...],
+    steps: Any,
+    apart: Any,
+    padding: Any,
+    nbytes: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(layers, "_COPIED", nbytes)
+    random = np.random.default_rng(6)
+    x = random.integers(-4, 5, shape).astype(np.float32)
+    w = random.integers(-4, 5, (*window, shape[-1], 9)).astype(np.float32)
+    options = {"strides": steps, "dilation": apart, "padding": padding}
+    arrays = [dp.asarray(each, device="host:cpu") for each in (x, w)]
+    with launched() as launches:
+        found = tilelang.conv(*arrays, **options).asnumpy()
+    assert not launches
+    with dp.config.override(host_tier=False):
+        wanted = tilelang.conv(*arrays, **options).asnumpy()
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("groups", [1, 32], ids=["dense", "depthwise"])

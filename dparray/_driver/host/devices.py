@@ -100,6 +100,7 @@ def traits(device: Device) -> Traits:
         target=_target(),
         library="NumPy",
         has_groups=False,
+        prefers_products=True,
     )
 
 

@@ -144,8 +144,9 @@ def convolve(
         y = dp.matmul(flat, dp.reshape(filters, (taps * x.shape[-1], filters.shape[-1])))
         y = dp.reshape(y, (x.shape[0], *counts, filters.shape[-1]))
     elif count <= 3:
-        y = dp.tilelang.conv(
-            x, filters, strides=window.steps, padding=pads, dilation=window.apart, groups=groups
+        borders = tuple([(low, high) for low, high in pads])
+        y = dp.tilelang.layers.convolved(
+            x, filters, tuple(window.steps), tuple(window.apart), borders, groups
         )
     else:
         raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
@@ -253,6 +254,7 @@ def _convolved(
     products = math.prod(counts) * x.shape[0] * host.size
     # The remainder of a vector takes longer than zero filters, of which there may be some.
     may_pack = wide == count or (count % VECTOR > 2 and wide <= 2 * count and not is_traced(bias))
+    may_pack = may_pack and not call.run.model.prefers_products
     if groups == 1 and x.ndim <= 5 and may_pack and products > MAX_GATHERED:
         order, key = packed, ("packed", call.device)
         if bias is not None and wide > count:
