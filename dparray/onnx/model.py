@@ -67,7 +67,7 @@ class Model:
         opset: the version of each domain for which the model was written.
         device: the placement of weights and of inputs from the host; None is the default device.
         is_trainable: whether :meth:`apply` takes other values of the weights.
-        prefers_products: the trait of the device.
+        traits: the traits of the device.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Model:
     ) -> None:
         self.folder, self.device, self.is_trainable = folder, device, is_trainable
         traits = traits_of(dp.empty(0, device=device).queue)
-        self.prefers_products = traits.prefers_products
+        self.traits = traits
         self.max_bytes = int(traits.memory if max_bytes is None else max_bytes)
         self.own_rows = _own_rows(operators)
         self.opset = checks.opsets(proto)

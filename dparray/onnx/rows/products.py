@@ -50,7 +50,7 @@ def _product(call: Call, x: Any, y: Any) -> Any:
         and (len(y) <= MAX_CONVOLVED_TERMS or math.prod(x.shape[:-1]) <= MAX_CONVOLVED_ROWS)
         and math.prod(x.shape) * y.shape[1] > MIN_CONVOLVED
         and y.shape[1] >= VECTOR
-        and not call.run.model.prefers_products
+        and not call.run.model.traits.prefers_products
     ):
         return call.xp.call(convolved, x, packed(y.T[..., None]), y.shape[1])
     return call.xp.matmul(x, y)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
+from dparray._array.dispatch import compute
+from dparray._placement import policy_in_force
 from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
+from dparray.onnx.recorder import is_differentiated
 from dparray.onnx.registry import ROWS, Call, row
 from dparray.onnx.rows.elementwise import scalar
 
@@ -79,6 +84,56 @@ def _zeros(x: Any, batch: int, size: int) -> Any:
     return dp.zeros((batch, size), dtype=x.dtype, device=x.queue)
 
 
+def _by_host(
+    kind: str, size: int, is_backward: bool, is_linear: bool, *arrays: Any
+) -> tuple[Any, Any, Any]:
+    """Return the states of all steps, the last state, and the last cell."""
+    steps = functools.partial(_steps, kind, size, is_backward, is_linear)
+    if policy_in_force() is None:
+        named = [(f"argument {at}", array) for at, array in enumerate(arrays)]
+        made = compute(kind, named, host=functools.partial(steps, np))
+        if made is not None:
+            return made
+    return steps(dp, *arrays)
+
+
+def _steps(
+    kind: str, size: int, is_backward: bool, is_linear: bool, xp: Any, x: Any, weights: Any,
+    recurrence: Any, h: Any, c: Any, bias: Any = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Compute steps with the default activations, by functions of NumPy or dparray."""
+    steps, batch, width = x.shape
+    z, inner = xp.matmul(xp.reshape(x, (steps * batch, width)), weights), 0
+    if bias is not None:
+        gates = _GATES[kind] * size
+        first = 2 * size if is_linear and kind == "GRU" else gates
+        inner = bias[gates + first :]
+        z = z + bias[:gates] + xp.concat([bias[gates : gates + first], xp.zeros_like(inner)])
+    z = xp.reshape(z, (steps, batch, z.shape[-1]))
+    states: list[Any] = [None] * steps
+    for step in reversed(range(steps)) if is_backward else range(steps):
+        at = z[step]
+        if kind == "RNN":
+            h = xp.tanh(at + xp.matmul(h, recurrence))
+        elif kind == "LSTM":
+            at = at + xp.matmul(h, recurrence)
+            gate = 1 / (1 + xp.exp(-at[:, : 3 * size]))
+            c = gate[:, 2 * size :] * c + gate[:, :size] * xp.tanh(at[:, 3 * size :])
+            h = gate[:, size : 2 * size] * xp.tanh(c)
+        else:
+            first = xp.matmul(h, recurrence[:, : 2 * size])
+            both = 1 / (1 + xp.exp(-at[:, : 2 * size] - first))
+            update, reset = both[:, :size], both[:, size:]
+            if is_linear:
+                added = reset * (xp.matmul(h, recurrence[:, 2 * size :]) + inner)
+            else:
+                added = xp.matmul(reset * h, recurrence[:, 2 * size :])
+            new = xp.tanh(at[:, 2 * size :] + added)
+            h = (1 - update) * new + update * h
+        states[step] = h
+    return xp.stack(states, axis=0), h, c
+
+
 class _Layer:
     """One direction of a recurrent layer."""
 
@@ -89,6 +144,7 @@ class _Layer:
         self.call, self.kind, self.size, self.functions = call, kind, size, functions
         self.recurrence, self.peephole = recurrence, peephole
         gates = _GATES[kind] * size
+        self.bias = bias
         self.input_bias = None if bias is None else bias[:gates]
         self.state_bias = None if bias is None else bias[gates:]
         self.clip = call.get("clip")
@@ -96,6 +152,12 @@ class _Layer:
     def run(self, x: Any, weights: Any, h: Any, c: Any, is_backward: bool, ends: Any) -> Any:
         """Return the states of all steps, the last state, and the last cell."""
         xp, (steps, batch, width) = self.call.xp, x.shape
+        if self._is_for_host(x, weights, ends):
+            is_linear = bool(self.call.get("linear_before_reset", 0))
+            given = x, weights, self.recurrence, h, c
+            given += () if self.bias is None else (self.bias,)
+            made: Any = xp.call(_by_host, self.kind, self.size, is_backward, is_linear, *given)
+            return made
         flat = xp.matmul(xp.reshape(x, (steps * batch, width)), weights)
         flat = xp.reshape(flat, (steps, batch, _GATES[self.kind] * self.size))
         if self.input_bias is not None:
@@ -110,6 +172,19 @@ class _Layer:
                 h, c = (xp.where(inside, a, b) for a, b in zip((h, c), before, strict=True))
                 states[step] = xp.where(inside, states[step], scalar(x, 0))
         return xp.stack(states, axis=0), h, c
+
+    def _is_for_host(self, x: Any, weights: Any, ends: Any) -> bool:
+        """Return whether the host computes all steps: a step takes less time than a launch."""
+        call, peephole = self.call, self.peephole
+        activations = call.get("activations", _DEFAULTS[self.kind] * 2)
+        return (
+            call.run.model.traits.shares_memory
+            and x.dtype.name in ("float32", "float64")
+            and ends is None is peephole
+            and not (self.clip or call.get("input_forget", 0))
+            and list(activations) in (_DEFAULTS[self.kind], _DEFAULTS[self.kind] * 2)
+            and not any(map(is_differentiated, (x, weights, self.recurrence, self.bias)))
+        )
 
     def _limited(self, x: Any) -> Any:
         if not self.clip:

@@ -254,7 +254,7 @@ def _convolved(
     products = math.prod(counts) * x.shape[0] * host.size
     # The remainder of a vector takes longer than zero filters, of which there may be some.
     may_pack = wide == count or (count % VECTOR > 2 and wide <= 2 * count and not is_traced(bias))
-    may_pack = may_pack and not call.run.model.prefers_products
+    may_pack = may_pack and not call.run.model.traits.prefers_products
     if groups == 1 and x.ndim <= 5 and may_pack and products > MAX_GATHERED:
         order, key = packed, ("packed", call.device)
         if bias is not None and wide > count:
