@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import get_ident
 from typing import Any
 
 from dparray import _hooks
 from dparray._codegen.values import scalar_arguments
+from dparray._driver import traits_of
 from dparray._evaluate import host, library, limits
 from dparray._evaluate.counters import counters_of
 from dparray._evaluate.kernels import note_host_time, obtain
@@ -22,6 +25,8 @@ from dparray._evaluate.plan import (
 from dparray._evaluate.reasons import why_not_compiled, why_on_host
 from dparray._graph.node import Node
 from dparray._layout import Layout
+from dparray._runtime import deferred_launch, durations, host_maps
+from dparray._runtime.event import event_of_work
 from dparray._runtime.launch import launch as submit_launch
 from dparray._runtime.packing import (
     Packed,
@@ -34,6 +39,10 @@ from dparray._runtime.queues import may_read, may_write, working
 from dparray.exceptions import MemoryError
 from dparray.memory.blocks import BorrowedBlock
 from dparray.memory.pool import allocate
+
+#: The threads in a call of ``dp.eval``. What evaluates on behalf of other work reads the memory as
+#: soon as it is submitted, so it defers nothing.
+deferring: set[int] = set()
 
 _new = tuple.__new__  # A `__new__` of the class itself would cost one more call.
 
@@ -68,7 +77,13 @@ def execute(
     arrays: list[Any] = [None] * plan.slots
     try:
         for step in plan.steps:
-            _execute_step(step, queue, slots, arrays, scalars, nodes)
+            may_defer = (
+                bool(deferring)
+                and queue in durations.running
+                and step is plan.steps[-1]
+                and get_ident() in deferring
+            )
+            _execute_step(step, queue, slots, arrays, scalars, nodes, "", may_defer)
     except MemoryError as error:
         error.args = (f"{error}. {_event_details(plan, step, leaves)}",)
         raise
@@ -95,8 +110,14 @@ def _execute_step(
     scalars: Sequence[Any],
     nodes: Sequence[Node],
     because: str = "",
+    may_defer: bool = False,
 ) -> float:
-    """Run a step; ``because`` gives the reason if it replaces a kernel.
+    """Run a step.
+
+    Args:
+        step, queue, slots, arrays, scalars, nodes: the step, and the plan's state.
+        because: the reason, if it replaces a kernel.
+        may_defer: whether a thread may compute it after a user's kernel that is running.
 
     Returns:
         The seconds that the calling thread computed.
@@ -124,11 +145,15 @@ def _execute_step(
         if step.instead is None or not _launch_instead(step, queue, slots, arrays, scalars):
             if _hooks.subscribers:
                 because = because or why_on_host(step.because)
-            seconds = host.run(step, slots, scalars, because)
-            if step.instead is not None:
-                note_host_time(step.instead.launches[0], seconds)
+            compute = partial(host.run, step, slots, scalars, because)
+            if not (may_defer and _is_deferred(step, queue, slots, compute)):
+                seconds = compute()
+                if step.instead is not None:
+                    note_host_time(step.instead.launches[0], seconds)
     elif type(step) is ContractionStep:
-        step.op.alone([slots[slot] for slot in step.arrays], slots[step.output])
+        compute = partial(step.op.alone, [slots[slot] for slot in step.arrays], slots[step.output])
+        if not (may_defer and _is_deferred(step, queue, slots, compute)):
+            compute()
     else:
         assert type(step) is LibraryStep
         library.run(step, slots, scalars, step.because or because)
@@ -138,6 +163,31 @@ def _execute_step(
             if node.layout is None:
                 node.complete(slots[slot])
     return seconds
+
+
+def _is_deferred(
+    step: Step, queue: Any, slots: Sequence[Layout], compute: Callable[[], Any]
+) -> bool:
+    """Let a thread compute a step on the host after the work on its memory, if that is running.
+
+    The memory is held as for an open map, so later work on it waits. Other libraries do not know
+    of that.
+    """
+    layouts = [slots[slot] for slot in (*step.reads, *step.outputs)]
+    segments = [layout.block.segment for layout in layouts]
+    if (
+        not traits_of(queue).shares_memory
+        or any(segment is None or segment.is_shared for segment in segments)
+        or not _is_at_work(step, slots)
+    ):
+        return False
+    accesses = [
+        *[(slots[slot], "r") for slot in step.reads],
+        *[(slots[slot], "w") for slot in step.outputs],
+    ]
+    held = host_maps.hold_for_later("computed by NumPy", *accesses)
+    deferred_launch.after([event_of_work(queue)], held, compute)
+    return True
 
 
 def _launch_instead(

@@ -67,13 +67,10 @@ class _Silence(threading.local):
 _silence = _Silence()
 
 
-class _StepSilence(_Silence):
-    """The same for steps; a finalizer may evaluate an array during a step."""
-
-    is_entered = False
-
-
-_step_silence = _StepSilence()
+#: The same for steps. A context cannot be entered twice, and a finalizer, or a thread that computes
+#: a deferred step, may run a step meanwhile.
+_step_silence = _Silence()
+_is_entered = threading.Lock()
 
 
 #: Raised by NumPy for unsupported operands, and below if NumPy's function differs from the
@@ -213,16 +210,14 @@ def run(
     for number, convert in work.scalars:
         values.append(convert(scalars[number]))
     start = time.perf_counter()
-    silence = _step_silence
-    if silence.is_entered:  # A context cannot be entered twice.
+    if _is_entered.acquire(blocking=False):
+        try:
+            _step_silence.run(_carry_out, work, values, queue, layout.block.usm_type)
+        finally:
+            _is_entered.release()
+    else:
         with np.errstate(all="ignore"):
             _carry_out(work, values, queue, layout.block.usm_type)
-    else:
-        silence.is_entered = True
-        try:
-            silence.run(_carry_out, work, values, queue, layout.block.usm_type)
-        finally:
-            silence.is_entered = False
     seconds = time.perf_counter() - start
     _hooks.recent.append((work.name, "NumPy for", queue, threading.get_ident()))
     if _hooks.subscribers:

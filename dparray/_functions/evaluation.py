@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any
 
 from dparray import _hooks
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import OVERRIDE, dispatch_override
-from dparray._evaluate import evaluate
-from dparray._runtime import host_maps, queues
+from dparray._evaluate import evaluate, execute
+from dparray._runtime import durations, host_maps, queues
 from dparray._runtime.event import checked_events, order_after
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError
@@ -19,12 +20,26 @@ __all__ = ["eval", "synchronize"]
 _NO_EVENTS: tuple[()] = ()
 
 
+def _evaluate(*nodes: Any) -> None:
+    """Evaluate nodes; the host's steps may follow later if a user's kernel is running."""
+    if not durations.running:
+        evaluate.evaluate(*nodes)
+        return
+    thread = get_ident()
+    execute.deferring.add(thread)
+    try:
+        evaluate.evaluate(*nodes)
+    finally:
+        execute.deferring.discard(thread)
+
+
 def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
     """Submit the work of pending arrays now, without waiting for kernels.
 
-    On a CPU device the calling thread computes some operations with NumPy: matrix products, sorts,
-    small arrays, and expressions whose kernel is not compiled yet. In these cases the call waits
-    until earlier work on the same memory is done, and returns after the computation.
+    On a CPU device NumPy computes some operations: small arrays, expressions whose kernel is not
+    compiled yet, matrix products and sorts. If a kernel of yours is still writing the memory,
+    another thread computes the last step of an expression, and the call returns. Matrix products
+    and sorts wait for earlier work on their memory, and the call returns after the computation.
 
     Arrays of the same shape on one queue share a kernel. The arrays may be on different queues;
     those that are evaluated already do not change.
@@ -50,7 +65,7 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
         (x,) = arrays
         if x._host_view is None and x._node.layout is None:
             mark = _hooks.latest_work()
-            evaluate.evaluate(x._node)
+            _evaluate(x._node)
             _hooks.note_call("eval", mark, x)
         return
     pending = []
@@ -74,7 +89,7 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
             order_after(queue, events)
     if pending:
         mark = _hooks.latest_work()
-        evaluate.evaluate(*pending)
+        _evaluate(*pending)
         _hooks.note_call("eval", mark, arrays)
 
 
