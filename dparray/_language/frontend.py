@@ -597,12 +597,22 @@ class FrontEnd(Checks):
         member = self.enumeration(node.value)
         if isinstance(member, enum.Enum) and hasattr(member, node.attr):
             return self.known(getattr(member, node.attr))
-        owner = self.value(node.value)
+        return self.member(self.value(node.value), node.attr, node, node.value)
+
+    def member(self, owner: Any, name: str, node: ast.expr, owner_node: ast.expr) -> Any:
+        """Return ``owner.name``.
+
+        Args:
+            owner: the value.
+            name: the name.
+            node: the expression.
+            owner_node: the expression of the owner.
+        """
         if isinstance(owner, Text):
             raise Refusal(NO_STRINGS, node)
         if not isinstance(owner, Constant):
-            return self.attribute(owner, node.attr, node)
-        value, name = owner.value, node.attr
+            return self.attribute(owner, name, node)
+        value = owner.value
         if isinstance(value, NUMBERS) and name in ("real", "imag"):
             return owner if name == "real" else Constant(type(value)(0))
         if isinstance(value, types.ModuleType):
@@ -610,12 +620,10 @@ class FrontEnd(Checks):
                 raise Refusal(attribute_problem(value, name), node)
             return self.of_outside(getattr(value, name), node)
         if isinstance(value, type) and not issubclass(value, np.generic | enum.Enum):
-            raise Refusal(NOT_A_VALUE.format(ast.unparse(node.value)), node)
-        is_known = type(value).__module__.partition(".")[0] in _KNOWN or isinstance(
-            value, enum.Enum
-        )
-        if not is_known:
-            raise Refusal(NOT_A_VALUE.format(ast.unparse(node.value)), node)
+            raise Refusal(NOT_A_VALUE.format(ast.unparse(owner_node)), node)
+        package = type(value).__module__.partition(".")[0]
+        if package not in _KNOWN and not isinstance(value, enum.Enum):
+            raise Refusal(NOT_A_VALUE.format(ast.unparse(owner_node)), node)
         if isinstance(value, NUMBERS) and name in ("dtype", "astype"):
             return self.attribute(self.number(owner), name, node)
         try:

@@ -40,7 +40,14 @@ def _prepare() -> None:
     import numba_dpex
 
     numba_dpex.__path__ = [os.environ["NUMBA_DPEX_PACKAGE"]]  # needed by its tests
-    for name in ("config", "runtime", "runtime.context", "targets", "targets.dpjit_target"):
+    for name in (
+        "config",
+        "descriptor",
+        "runtime",
+        "runtime.context",
+        "targets",
+        "targets.dpjit_target",
+    ):
         module = _Nothing(f"numba_dpex.core.{name}")
         sys.modules[module.__name__] = module
     numba_dpex.config = sys.modules["numba_dpex.core.config"]

@@ -445,3 +445,23 @@ def test_isinstance_checks_the_kind_of_a_number() -> None:
     kinds[1](dp.ones(1), 3, y)
     dp.simulate(kinds, 1, np.ones(1), 3, simulated)
     assert y.tolist() == simulated.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("run", [dp.call_kernel, dp.simulate])
+def test_more_forms_of_python(run: Any) -> None:
+    name, label = "fetch_add", "abc"
+
+    @dp.kernel
+    def forms(item: dp.Item, x: Any, out: Any) -> None:
+        def scaled(value: Any, factor: Any = 2) -> Any:
+            return value * factor
+
+        i = item.get_id(0)
+        first, *rest = (x[i], 10, 20)
+        if (double := scaled(factor=3, value=first)) > 3:
+            out[i] = double + rest[0] + rest[1] + len(label)
+        getattr(dp.AtomicRef(out, 3), name)(1)
+
+    x, out = dp.asarray([1, 2, 3]), dp.zeros(4, dtype="int64")
+    run(forms, dp.Range(3), x, out)
+    assert out.tolist() == [0, 39, 42, 3]

@@ -51,7 +51,7 @@ BUDGETS = {
     "memory": 4_190,
     "graph": 2_185,
     "ir": 2_420,
-    "language": 15_120,
+    "language": 15_140,
     "codegen": 3_730,
     "compiler": 7_450,
     "evaluate": 5_150,
@@ -77,8 +77,8 @@ USERS = {
     "dpctl": "_driver memory",
     "cuda": "_driver",
     "dpnp": "_driver memory",
-    "numba": "_compiler _kernel _jit cli",
-    "llvmlite": "_driver _compiler cli",
+    "numba": "_kernel _jit cli",
+    "llvmlite": "_driver _compiler _jit cli",
 }
 
 # The host half: it can be imported and tested without any of the external packages.
@@ -452,7 +452,7 @@ def _patches_in_scope(nodes: list[ast.AST], known: set[str]) -> Iterator[str]:
             yield ".".join(ast.unparse(arg).strip("'") for arg in node.args[:2])
 
 
-def test_numba_and_llvmlite_are_patched_in_one_file_each() -> None:
+def test_numba_is_not_patched_and_llvmlite_in_one_file() -> None:
     found = [
         (module.removeprefix("dparray._compiler."), patch)
         for module, path in MODULES.items()
@@ -460,10 +460,6 @@ def test_numba_and_llvmlite_are_patched_in_one_file_each() -> None:
     ]
     assert found == [
         ("llvmlite_patches", "kind._dispose"),
-        ("numba.patches", "postproc.PostProcessor.run"),
-        ("numba.patches", "types.Function.get_call_type"),
-        ("numba.patches", "cgutils.pointer_add"),
-        ("numba.patches", "funcdesc.FunctionDescriptor.lookup_module"),
     ]
 
 

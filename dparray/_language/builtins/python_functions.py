@@ -280,6 +280,11 @@ def _isinstance(front: Any, node: Any, value: Any, kinds: Any) -> Constant:
     return Constant(any(issubclass(_class_of(front, value), each) for each in wanted))
 
 
+@handles(getattr)
+def _getattr(front: Any, node: Any, value: Any, name: Any) -> Any:
+    return front.member(value, known(name, "the name in getattr"), node, node.args[0])
+
+
 @handles(type)
 def _type(front: Any, node: Any, value: Any) -> Constant:
     return Constant(_class_of(front, value, is_python=False))

@@ -34,6 +34,7 @@ complex(real, imag) :: complex128; complex64 for two float32 :: A complex number
 divmod(a, b) :: those of a // b and a % b :: The quotient rounded down, and the remainder.
 enumerate(values, start=0) :: tuple of pairs :: The items of a tuple with their numbers.
 float(x) :: float64; float32 for a float32 or float16 :: A float.
+getattr(x, name) :: that of x.name :: An attribute or a method, by a name that is a constant.
 int(x) :: int64; uint64 for an unsigned integer :: An integer; the fraction is dropped.
 isinstance(x, kinds) :: constant :: Whether a number belongs to a class, at compile time.
 len(x) :: int64 :: The size of the first axis of an array, or the number of items.
