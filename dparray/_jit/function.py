@@ -807,7 +807,10 @@ def jit(function: Any = None, /, **options: Any) -> Any:
     if kept.get("inline") == "never":
         del kept["inline"]
 
-    def make(python_function: Any) -> JitFunction:
+    def make(python_function: Any) -> Any:
+        replayed = getattr(python_function, "__dparray_jit__", None)
+        if replayed is not None and replayed.of is python_function:  # a derivative
+            return replayed()
         python_function = python_function_of(python_function) or python_function
         if not isinstance(python_function, FunctionType):
             raise KernelArgumentError(_not_a_function(python_function))

@@ -15,6 +15,7 @@ from dparray._array.operands import OVERRIDE
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._jit.function import JitFunction
 from dparray.exceptions import DTypeError, GradientError, ShapeError
+from dparray.gradients import traced
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Elementwise, Row, View, is_several
 from dparray.gradients.tape import Call, Elements, matched, snapshot
@@ -27,6 +28,7 @@ from dparray.gradients.traced import (
     constants,
     is_float,
     leaves_of,
+    stored,
     value_of,
 )
 
@@ -53,6 +55,10 @@ def call(function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     out = options.get("out")
     if out is not None:
         return _into(function, args, options, out)
+    if traced.recordings and function not in WRITING and not isinstance(function, JitFunction):
+        level = _innermost((args, options))
+        if level is not None and level.recording is not None:
+            return level.recording.call(function, args, options)
     if options:
         args, options = _by_position(function, args, options)
     row = ROWS.get(function)
@@ -73,6 +79,18 @@ def call(function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     if isinstance(function, JitFunction):
         return _jit(function, args, options)
     raise without_rule(function)
+
+
+def _innermost(values: Any) -> Level | None:
+    """Return the innermost level among values and the containers among them."""
+    level: Level | None = None
+    for x in values.values() if type(values) is dict else values:
+        inner = x._level if type(x) is Traced else None
+        if type(x) in (list, tuple, dict):
+            inner = _innermost(x)
+        if inner is not None and (level is None or inner.depth > level.depth):
+            level = inner
+    return level
 
 
 @functools.cache
@@ -250,7 +268,7 @@ def elementwise(row: Elementwise, args: Sequence[Any]) -> Any:
             return _apply(row, args, {})
     if level is None:
         return row.compute(*args)
-    if level.is_forward:
+    if not level.is_tape:
         return _apply(row, args, {})
     parents, values = [], []
     places: tuple[int, ...] = ()
@@ -321,6 +339,11 @@ def _apply(row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
         )
     if level is None:
         return row.compute(*args, **options)
+    if level.recording is not None:
+        result = level.recording.call(row.compute, args, options)
+        if row.is_view and type(result) is Traced:
+            _note_view(row, args, options, result)
+        return result
     operands = [_lowered(x, level) for x in args]
     if row.compares:
         dp.eval(value_of(operands[0]))
@@ -436,7 +459,7 @@ def _note_view(row: Row, args: Sequence[Any], options: dict[str, Any], view: Tra
     if not row.makes_view(args):
         return
     root = x if x._root is None else x._root
-    is_certain = row.name not in ("reshape", "ravel") or value_of(x).flags.c_contiguous
+    is_certain = row.name not in ("reshape", "ravel") or stored(x).flags.c_contiguous
     before = x._steps
     view._steps = (*before, Step(row, tuple(args[1:]), options, is_certain))
     view._root, view._version = root, root._version
@@ -457,6 +480,11 @@ def write(x: Traced, new: Callable[[Traced], Any]) -> Traced:
     """
     check(x)
     root = x if x._root is None else x._root
+    if root._level.recording is not None and root._origin < root._level.recording.inputs:
+        raise GradientError(
+            "jit: a derivative is recorded and replayed, but it writes to an argument; leave off "
+            "dp.jit, or copy the argument first: x = x.copy()"
+        )
     steps = x._steps
     doubtful = [view for ref in root._uncertain if (view := ref()) is not None]
     if any(not step.is_certain for step in steps) or any(view is not x for view in doubtful):

@@ -118,6 +118,11 @@ def _assigned(x: Any, key: Any, value: Any) -> Any:
     return copied
 
 
+def item_of(x: Any, key: Any) -> Any:
+    """Return ``x[key]`` of an array."""
+    return x[key]
+
+
 def getitem(x: Traced, key: Any) -> Any:
     """Return ``x[key]``."""
     return apply(ROWS_BY_NAME["getitem"], (x, plain_key(key)), {})
@@ -323,7 +328,7 @@ def _host(obj: Any) -> Any:
 
 
 def _enter() -> None:
-    ROWS_BY_NAME["getitem"] = GetItem("x[key]", lambda x, key: x[key], _of_getitem)
+    ROWS_BY_NAME["getitem"] = GetItem("x[key]", item_of, _of_getitem)
     ROWS_BY_NAME["setitem"] = SetItem("x[key] = value", _assigned)
     ROWS_BY_NAME["scatter"] = Linear("scatter", _scattered_or_recorded, _of_scatter)
     register("take", Linear("take", dp.take, _of_take))

@@ -15,7 +15,7 @@ from dparray.gradients.calls import ROWS, apply, call, constant_operands, write
 from dparray.gradients.indexing import getitem, setitem
 from dparray.gradients.public import dp
 from dparray.gradients.shapes import astype, copied
-from dparray.gradients.traced import Traced, constants, value_of
+from dparray.gradients.traced import Traced, constants, on_host, stored
 
 _LEAVING = ("asnumpy", "item", "tolist", "tobytes", "tofile", "dump", "dumps", "map")
 _WRITING = ("partition", "resize", "itemset", "setfield", "byteswap")
@@ -57,6 +57,7 @@ def _attribute(self: Traced, name: str) -> Any:
     if name.startswith("_") or not hasattr(ndarray, name):
         raise AttributeError(f"a differentiated array has no attribute {name!r}")
     if name in _LEAVING:
+        on_host(self)
         raise GradientError(
             f"x.{name}() would lose the gradient of x; use dparray's functions, or take a "
             f"constant: dp.stop_gradient(x).{name}()"
@@ -145,7 +146,7 @@ def _iterate(self: Traced) -> Any:
 
 
 def _of_value(name: str) -> property:
-    return property(lambda self: getattr(value_of(self), name))
+    return property(lambda self: getattr(stored(self), name))
 
 
 def _attach() -> None:

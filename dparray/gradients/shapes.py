@@ -24,7 +24,7 @@ from dparray.gradients.elementwise import function_of, register
 from dparray.gradients.indexing import index_array, scatter
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Joined, Linear, ReadOnlyView, View
-from dparray.gradients.traced import Node, Spec, Traced, constants, leaves_of, value_of
+from dparray.gradients.traced import Node, Spec, Traced, constants, leaves_of, on_host
 
 
 def _to_shape(g: Any, x: Any, *_: Any, **__: Any) -> Any:
@@ -470,7 +470,7 @@ def _enter() -> None:
 
 
 def _real_if_close(x: Any, tol: float) -> Any:
-    values = dp.real_if_close(value_of(x), tol)
+    values = dp.real_if_close(on_host(x), tol)
     return dp.real(x) if values.dtype.kind != "c" else x
 
 

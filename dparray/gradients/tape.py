@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any
 
 from dparray._array.ndarray import ndarray
+from dparray.gradients import traced
 from dparray.gradients.public import dp
 from dparray.gradients.slices import FORMS, Buffer, Part, added, whole
 from dparray.gradients.traced import Node, Origin, Spec, Traced, alias, serial
@@ -20,7 +22,8 @@ def snapshot(x: Any) -> Any:
     """
     kind = type(x)
     if kind is ndarray:
-        return x.copy()
+        # A replay sees writes that come before it, and its recording forbids those within.
+        return x if traced.recordings and get_ident() in traced.recordings else x.copy()
     if kind is Traced:
         return alias(x)
     return kind([snapshot(inner) for inner in x]) if kind in (list, tuple) else x

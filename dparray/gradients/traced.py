@@ -17,6 +17,9 @@ from dparray._array.ndarray import ndarray
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
 
+#: The threads in which calls are being recorded, once for each recording.
+recordings: list[int] = []
+
 #: Numbers nodes and levels in the order of their creation.
 serial = itertools.count()
 
@@ -27,13 +30,16 @@ class Level:
     Attributes:
         depth: orders the levels of all threads: inner ones are deeper.
         is_forward: whether origins are tangents.
+        recording: what records the calls instead (``replay.py``); origins are then numbers.
+        is_tape: whether origins are nodes.
         is_alive: whether the transformation is in progress.
     """
 
-    __slots__ = ("depth", "is_alive", "is_forward")
+    __slots__ = ("depth", "is_alive", "is_forward", "is_tape", "recording")
 
-    def __init__(self, is_forward: bool = False) -> None:
+    def __init__(self, is_forward: bool = False, recording: Any = None) -> None:
         self.depth, self.is_forward, self.is_alive = next(serial), is_forward, True
+        self.recording, self.is_tape = recording, not is_forward and recording is None
 
     def __enter__(self) -> Level:
         return self
@@ -183,15 +189,16 @@ class Traced:
         return len(self._value)
 
     def __repr__(self) -> str:
-        return f"Traced({value_of(self)!r})"
+        return f"Traced({self._value!r})"
 
     def __bool__(self) -> bool:
-        return bool(value_of(self))
+        return bool(on_host(self))
 
     def __index__(self) -> int:
-        return value_of(self).__index__()
+        return on_host(self).__index__()
 
     def __float__(self) -> float:
+        on_host(self)
         raise GradientError(
             "float(x), int(x) and functions of math lose the gradient of x; use dparray's function "
             "of the same name, or take a constant: float(dp.stop_gradient(x))"
@@ -200,6 +207,7 @@ class Traced:
     __int__ = __complex__ = __float__
 
     def __array__(self, *_: Any, **__: Any) -> Any:
+        on_host(self)
         raise GradientError(
             "a differentiated array cannot become a NumPy array, which has no gradient; use "
             "dparray's functions, or take a constant: dp.asnumpy(dp.stop_gradient(x))"
@@ -215,9 +223,32 @@ class Traced:
         raise GradientError("a differentiated array cannot be pickled: its gradient would be lost")
 
 
-def value_of(x: Any) -> Any:
-    """Return a value without its origins, through all levels."""
+def on_host(x: Any) -> Any:
+    """Return a value whose elements are read.
+
+    Raises:
+        GradientError: calls are recorded, and other values would make others.
+    """
+    x = value_of(x)
+    if type(x) is Traced:
+        raise GradientError(
+            "jit: a derivative is recorded and replayed, but it reads a value on the host, as a "
+            "condition does; leave off dp.jit, or compile the inner function: dp.grad(dp.jit(f))"
+        )
+    return x
+
+
+def stored(x: Any) -> Any:
+    """Return the array of all levels, for its layout."""
     while type(x) is Traced:
+        check(x)
+        x = x._value
+    return x
+
+
+def value_of(x: Any) -> Any:
+    """Return a value without its origins, through all levels but those that record."""
+    while type(x) is Traced and x._level.recording is None:
         if x._root is not None and x._version != x._root._version:
             refresh(x)
         x = x._value

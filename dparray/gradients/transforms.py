@@ -10,6 +10,7 @@ from dparray._array.ndarray import ndarray
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import is_array, with_tangent
 from dparray.gradients.public import dp
+from dparray.gradients.replay import Replayed
 from dparray.gradients.tape import as_large, backward, matched
 from dparray.gradients.traced import (
     Level,
@@ -173,7 +174,19 @@ def _value_and_grad(
         gradient = trees[0] if isinstance(argnums, int) else tuple(trees)
         return ((value, aux) if has_aux else value), gradient
 
-    return value_and_gradient
+    return replayable(value_and_gradient)
+
+
+def replayable(derivative: Function) -> Function:
+    """Return a function that ``dp.jit`` records and replays; its code only Python can run."""
+
+    def jit() -> Replayed:
+        return Replayed(derivative)
+
+    # Other decorators copy the attributes of what they decorate, so `dp.jit` compares the function.
+    jit.of = derivative  # type: ignore[attr-defined]
+    derivative.__dparray_jit__ = jit  # type: ignore[attr-defined]
+    return derivative
 
 
 def _check_scalar(name: str, value: Any) -> None:
@@ -212,7 +225,7 @@ def grad(
         value, found = both(*arguments, **options)
         return (found, value[1]) if has_aux else found
 
-    return gradient
+    return replayable(gradient)
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -392,7 +405,7 @@ def jacobian(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any
         outs, of_result = made
         return unflatten(of_result, [tuple(unflatten(structure, row)) for row in outs])
 
-    return derivative
+    return replayable(derivative)
 
 
 def _jacobian(f: Function, points: list[Any], structure: Structure) -> tuple[list[Any], Structure]:
@@ -479,7 +492,7 @@ def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any]
         made = [tuple(unflatten(structure, row)) for row in rows]
         return tuple(unflatten(structure, made))
 
-    return derivative
+    return replayable(derivative)
 
 
 def hvp(f: Function, primals: Sequence[Any] | Any, tangents: Sequence[Any] | Any) -> Any:

@@ -59,7 +59,7 @@ BUDGETS = {
     "kernels": 4_920,
     "functions": 23_190,
     "compiled": 8_640,
-    "satellites": 25_300,
+    "satellites": 25_900,
     "tools": 10_920,
 }
 
