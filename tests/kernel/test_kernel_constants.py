@@ -95,6 +95,17 @@ def test_constants_are_names_of_operations_and_tuples() -> None:
     assert x.tolist() == [14] * 4
 
 
+def test_the_length_of_a_text_is_a_number(queue: Any) -> None:
+    @dp.kernel
+    def store_lengths(item: Any, x: Any) -> None:
+        x[0] = len("abc")
+        x[1] = len((1, 2)) + item.get_id(0)
+
+    x = dp.zeros(2, dtype="int64", device=queue)
+    dp.call_kernel(store_lengths, dp.Range(1), x)
+    assert x.tolist() == [3, 2]
+
+
 def test_invalid_constants_are_refused() -> None:
     with pytest.raises(dp.KernelArgumentError, match=r"'mode' is a list; a dp\.constexpr"):
         choose[3](dp.zeros(3), dp.zeros(3), [1])
