@@ -439,13 +439,22 @@ class FrontEnd(Checks):
 
     def where(self, test: ast.expr, holds: bool, translate: Callable[[Any], Any], part: Any) -> Any:
         """Translate a part that runs where a test holds, or does not: it tells what is None."""
+        self.narrow(test, holds)
+        return translate(part)
+
+    def narrow(self, test: ast.expr, holds: bool) -> None:
+        """Give names their values without ``None``, or ``None``, where a test tells which."""
         match test:
+            case ast.UnaryOp(ast.Not(), operand):
+                self.narrow(operand, not holds)
+            case ast.BoolOp(operation, values) if isinstance(operation, ast.And) == holds:
+                for each in values:
+                    self.narrow(each, holds)
             case ast.Compare(ast.Name(id=name), [ast.Is() | ast.IsNot() as order], [right]):
                 value = self.frame.names.get(name)
                 if isinstance(value, Optional) and self.value(right) == NONE:
                     is_none = isinstance(order, ast.Is) == holds
                     self.frame.names[name] = NONE if is_none else value.value
-        return translate(part)
 
     def in_place(self, translate: Callable[[Any], Any], value: Any, node: ast.AST) -> Any:
         """Translate something about a value; a refusal names the node."""
@@ -696,9 +705,13 @@ class FrontEnd(Checks):
             if isinstance(first, Constant):
                 return rest(values[1:]) if bool(first.value) == is_and else first
             test = self.in_place(self.truth, first, values[0])
+
+            def others() -> Any:
+                return self.where(values[0], is_and, rest, values[1:])
+
             if is_and:
-                return self.branch(test, lambda: rest(values[1:]), lambda: self.falsy(first))
-            return self.branch(test, lambda: first, lambda: rest(values[1:]))
+                return self.branch(test, others, lambda: self.falsy(first))
+            return self.branch(test, lambda: first, others)
 
         return self.of_paths(rest(node.values), node)
 

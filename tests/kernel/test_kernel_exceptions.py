@@ -234,6 +234,24 @@ def test_a_kernel_may_ask_whether_a_value_is_none(debug: bool) -> None:
     assert host.tolist() == [5, 9, 9]
 
 
+def test_conditions_tell_what_is_none() -> None:
+    @dp.kernel
+    def kernel(item: Any, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        found = positive(x[i])
+        if found is not None and found > 2:
+            out[i] = found
+        if not (found is None or found > 2):
+            out[i] = -found
+        if found is None:
+            return
+        out[i] *= found
+
+    out = dp.zeros(3)
+    kernel[3](dp.asarray([-1.0, 2.0, 3.0]), out)
+    assert out.tolist() == [0, -4, 9]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_powers_of_floats_by_integers_have_no_exception(dtype: str) -> None:
     @dp.kernel
