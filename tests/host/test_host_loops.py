@@ -329,3 +329,34 @@ def test_llvm_prints_no_remarks(kernel: Any, ufunc: Any, capfd: pytest.CaptureFi
 
     modules.by_number[max(modules.by_number)]._compiled(1, None)  # Not from the cache on disk.
     assert capfd.readouterr() == ("", "")
+
+
+@dp.kernel
+def continues_between_barriers(item: dp.NdItem, x: Any, out: Any, limit: int, end: int) -> None:
+    group, i, k = item.get_group(), item.get_global_id(0), 0
+    while k < end:
+        k += 1
+        dp.group_barrier(group)
+        if k % 3 == 1:
+            if x[0] > limit:
+                continue
+            if k == end:
+                continue
+            out[i] += dp.reduce_over_group(group, k)
+        elif k % 3 == 2:
+            if x[i] > limit:
+                continue
+            out[i] += 100
+        out[i] += k
+
+
+@pytest.mark.parametrize("device", ["host:cpu", "cpu"])
+@pytest.mark.parametrize("end", [1, 2, 4, 5])
+@pytest.mark.parametrize("limit", [-1, 0, 3, 9])
+def test_continue_between_barriers(limit: int, end: int, device: str) -> None:
+    x, wanted = np.arange(8), np.zeros(8, "i8")
+    out = dp.zeros(8, dtype="i8", device=device)
+    space = dp.NdRange(8, 4)
+    dp.simulate(continues_between_barriers, space, x, wanted, limit, end)
+    dp.call_kernel(continues_between_barriers, space, dp.asarray(x, device=device), out, limit, end)
+    assert out.tolist() == wanted.tolist()

@@ -304,7 +304,10 @@ class Function:
             reached = [is_of_sub_group(self.joint[each][0]) for each in seen & self.joint.keys()]
             is_refused = not all(reached)
             if is_refused and self._is_of_ids(self.by[name].body[-1]):
-                raise Unsupported("barriers and group functions that only some work-items reach")
+                raise Unsupported(
+                    "barriers and group functions that, as far as it can tell, "
+                    "only some work-items reach"
+                )
             self.is_scheduled |= any(reached)
         if self.is_scheduled:
             self.partial = set(self.by)

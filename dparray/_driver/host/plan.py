@@ -263,7 +263,9 @@ class Plan:
                 heads.append(head)
                 ends = [to for name in exits for to in function.by[name].to if to not in inside]
                 if not function.partial.isdisjoint(ends):
-                    raise Unsupported("a loop whose end only some work-items reach")
+                    raise Unsupported(
+                        "a loop whose end, as far as it can tell, only some work-items reach"
+                    )
                 heads += ends
         for head, inside in function.loops.items() if allows_masks else ():
             if head in self._together or not inside.isdisjoint(function.joint):
