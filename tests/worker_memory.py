@@ -7,7 +7,6 @@ MB for each function that Numba compiles.
 
 from __future__ import annotations
 
-import resource
 import sys
 from typing import Any
 
@@ -22,8 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--worker-memory", metavar="GB", type=float, help=text)
 
 
-def own_peak() -> float:
-    """Return the largest resident size of this process so far, in gigabytes."""
+def own_peak() -> float | None:
+    """Return the largest resident size of this process, in gigabytes; on Windows ``None``."""
+    try:
+        import resource
+    except ImportError:
+        return None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 

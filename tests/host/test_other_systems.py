@@ -23,10 +23,7 @@ from tests.host import without_posix
 ROOT = Path(__file__).resolve().parents[2]
 #: Their drivers exist on Linux alone.
 FOR_LINUX = ("_driver/sycl/", "_driver/cuda/", "/spirv/")
-
-
-#: Tests with random programs limit their memory by POSIX.
-_OPTIONS = ("--ignore-glob=*random*", "-p", "no:cacheprovider")
+_OPTIONS = ("-p", "tests.host.without_posix", "-p", "no:cacheprovider")
 
 
 @pytest.mark.static
@@ -111,7 +108,7 @@ def test_the_rules_of_windows_for_names(
 )
 def test_the_base_package_runs_without_posix(tests: tuple[str, ...]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tests.host.without_posix", *_OPTIONS, *tests],
+        [sys.executable, "-m", "pytest", "-q", *_OPTIONS, *tests],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy  # noqa: F401
+import pytest
 from _pytest import tmpdir
 
 from tests.host.on_host import (  # noqa: F401  the hooks of that plugin
@@ -158,6 +159,7 @@ def _memory_status(reference: Any) -> int:
     return 1
 
 
-def pytest_configure() -> None:
-    """Take away what Windows lacks, before anything imports dparray."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Take away what Windows lacks, before anything imports dparray or the tests' own modules."""
     _install()

@@ -18,7 +18,6 @@ import linecache
 import math
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -471,6 +470,8 @@ def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) ->
 
 def _compare_here(make: Callable[[int], Any], compare: Callable[[Any], None], seeds: range) -> None:
     """Compare kernels; print a line ``SEED ok`` or ``SEED wrong`` for each to standard output."""
+    import resource  # Windows, where other functions of this file are used, has no such module.
+
     faulthandler.register(signal.SIGXCPU, chain=True)  # prints the traceback, and the process ends
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     for seed in seeds:
