@@ -88,7 +88,8 @@ class Recording:
         """Compute a call, and record it."""
         name = getattr(function, "__name__", "")
         if function is dp.eval:
-            return None
+            self.lines.append(Line(function, self.template(tuple(args)), {}, (), False))
+            return function(*self.plain(tuple(args)))
         if name in _SIZED_BY_VALUES or (name == "item_of" and self._has_mask(args[1])):
             raise not_replayable(f"the shape of the result of {name} depends on values")
         answer = function(*self.plain(tuple(args)), **self.plain(options))
@@ -161,9 +162,10 @@ class Program:
         needed = {x.number for x in self.returned if type(x) is Slot}
         kept: list[tuple[Line, list[int]]] = []
         for line in reversed(self.lines):
-            if needed.isdisjoint(line.results):
-                continue
             reads = set(_slots_in((line.arguments, line.options)))
+            is_needed = not needed.isdisjoint(line.results)
+            if not (is_needed or (line.function is dp.eval and reads <= needed)):
+                continue
             last = sorted((reads | set(line.results)) - needed - set(range(self.inputs)))
             kept.append((line, last))
             needed |= reads
@@ -172,9 +174,8 @@ class Program:
         text = [f"def program({heads}):"]
         for line, last in reversed(kept):
             names = ", ".join(f"t{number}" for number in line.results)
-            text.append(
-                f"    {names if line.is_single else f'[{names}]'} = {_text(line, constants)}"
-            )
+            target = names if line.is_single else f"[{names}]"
+            text.append(f"    {f'{target} = ' if names else ''}{_text(line, constants)}")
             text += [f"    del {', '.join(f't{number}' for number in last)}"] if last else []
         text.append(f"    return [{', '.join(_written(x, constants) for x in self.returned)}]")
         space = {f"c{number}": value for number, value in enumerate(constants)}

@@ -12,7 +12,7 @@ from dparray._evaluate import limits
 from dparray._graph.assembly import Box
 from dparray._placement import placement_of
 from dparray.gradients.public import dp
-from dparray.gradients.traced import Spec, Traced
+from dparray.gradients.traced import Spec, Traced, is_differentiated
 
 #: A sum reads at most this many slices where they are stored. Each is read in a pass over the whole
 #: array, so a slice must also have at least this share of its elements.
@@ -39,12 +39,12 @@ class Part:
         box = self.box()
         if box is None:
             return self.scatter(self.g, self.key, self.spec)
-        return _extended(_in_box(self.g, box), box, self.spec)
+        return _recordable(_extended, _in_box(self.g, box), box, self.spec)
 
     def box(self) -> Box | None:
         """Return where it is in the array, if kernels read it where it is stored."""
         g, spec = self.g, self.spec
-        if type(g) is Traced or g.size < _MIN_SHARE * spec.size or g.dtype.char not in "fdFD":
+        if is_differentiated(g) or g.size < _MIN_SHARE * spec.size or g.dtype.char not in "fdFD":
             return None
         if spec.size <= limits.host_elements and traits_of(spec.queue).shares_memory:
             return None  # NumPy adds it in place
@@ -98,10 +98,11 @@ class Parts:
     def whole(self) -> Any:
         """Return the sum as a pending array."""
         # One kernel computes the values of all slices.
-        dp.eval(*[g for g in self.boxes.values() if g.is_pending])
+        if pending := [g for g in self.boxes.values() if g.is_pending]:
+            _recordable(dp.eval, *pending)
         total = self.rest
         for box, g in self.boxes.items():
-            one = _extended(g, box, self.spec)
+            one = _recordable(_extended, g, box, self.spec)
             total = one if total is None else total + one
         return total
 
@@ -137,7 +138,8 @@ def added(held: Any, new: Any) -> Any:
     if type(new) is not Part and kind not in FORMS:
         return held + new
     values = new.g if type(new) is Part else new
-    if type(values) is Traced or type(held.g if kind is Part else held) is Traced:
+    before = held.g if kind is Part else held
+    if is_differentiated(values) or is_differentiated(before):
         return whole(held) + whole(new)
     if kind is not Buffer:
         made = _added_parts(held, new)
@@ -148,11 +150,22 @@ def added(held: Any, new: Any) -> Any:
         if type(held) not in FORMS:
             held = dp.broadcast_to(held, new.spec.shape).copy()
         held = Buffer(whole(held))
-    if type(new) is Part:
-        held.array[new.key] += new.g
-    else:
-        held.array += new
+    key, values = (new.key, new.g) if type(new) is Part else (..., new)
+    held.array = _recordable(_added_into, held.array, key, values)
     return held
+
+
+def _recordable(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of arrays, which are recorded for a replay if one is."""
+    for x in arguments:
+        if type(x) is Traced:
+            return x._level.recording.call(function, arguments, {})
+    return function(*arguments)
+
+
+def _added_into(total: Any, key: Any, g: Any) -> Any:
+    total[key] += g
+    return total
 
 
 def _added_parts(held: Any, new: Any) -> Parts | None:

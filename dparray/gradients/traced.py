@@ -238,6 +238,11 @@ def on_host(x: Any) -> Any:
     return x
 
 
+def is_differentiated(x: Any) -> bool:
+    """Return whether a value is traced by a transformation, and not only recorded."""
+    return type(x) is Traced and x._level.recording is None
+
+
 def stored(x: Any) -> Any:
     """Return the array of all levels, for its layout."""
     while type(x) is Traced:

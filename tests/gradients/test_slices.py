@@ -153,7 +153,8 @@ def heat(u: Any) -> Any:
     return dp.sum(u * u)
 
 
-def test_a_stencil_takes_a_launch_for_each_step_and_direction() -> None:
+@pytest.mark.parametrize("is_replayed", [False, True])
+def test_a_stencil_takes_a_launch_for_each_step_and_direction(is_replayed: bool) -> None:
     x = dp.ones(1)
     n = 100 if "cuda" in str(x.device) else 1000  # the stand-in for CUDA is slow
     x = dp.asarray(random((n, n), "f4"))
@@ -167,6 +168,10 @@ def test_a_stencil_takes_a_launch_for_each_step_and_direction() -> None:
 
     until = time.monotonic() + 60
     both = dp.value_and_grad(heat)
+    if is_replayed:
+        both = dp.jit(both)
+        works(lambda: both(x))
+        works(lambda: both(x))
     while "host" in (found := works(lambda: dp.eval(*both(x)))) and time.monotonic() < until:
         time.sleep(0.2)  # kernels are compiled in the background
     forward = works(lambda: dp.eval(heat(x)))
