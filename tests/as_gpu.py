@@ -27,6 +27,7 @@ LOCAL_MEMORY = 1 << 16
 CPU_ONLY = (
     "test_backend_choice",
     "test_cached_launches",
+    "test_deferred_steps",
     "test_eager_functions",
     "test_eager_limits",
     "test_prange_calls",  # library calls in loops are native code
@@ -63,6 +64,8 @@ OF_CPU_FORMS = (
     "test_vectorized_updates_read_what_was_there_before",
     "test_explain_shows_reductions",
     "test_a_group_reduces_several_rows",
+    "test_products_of_windows_are_convolutions",
+    "test_steps_of_the_host_are_the_general_ones",
     "test_small_arrays_are_computed_by_numpy",
     "test_shared_views_that_repeat_an_element_are_read_only",
     "test_the_last_group_merges_the_chunks",
