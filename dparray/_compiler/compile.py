@@ -18,7 +18,7 @@ from typing import Any
 
 from dparray import _hooks, _log, config
 from dparray._codegen.elementwise import function_of
-from dparray._compiler import cache, interrupts, store
+from dparray._compiler import cache, store
 from dparray._compiler.kernel import NO_ADVICE, Kernel
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
@@ -267,7 +267,7 @@ def compile_kernel(
     is_checked = "checked" in options
     own = slice(-1 if is_checked else None)  # The last parameter is the record of faults.
     compiler = back_end(target)
-    with interrupts.deferred(), lock, working_folder():
+    with lock, working_folder():
         compiler.start()  # It loads LLVM while the kernel is translated here.
         started = time.perf_counter()
         try:

@@ -403,7 +403,7 @@ def test_a_compiler_that_does_not_load() -> None:
     def load() -> None:
         raise RuntimeError("LLVM is of another version")
 
-    with pytest.raises(Broken, match=r"^import numba: RuntimeError: LLVM is of") as caught:
+    with pytest.raises(Broken, match=r"^import llvmlite: RuntimeError: LLVM is of") as caught:
         links.check_compiler(load)
     assert "install dparray again" in caught.value.remedy
 

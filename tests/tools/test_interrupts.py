@@ -14,47 +14,10 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
-from dparray._compiler import interrupts
 from dparray._functions import io
 from tests.support import until
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("heeds_interrupts")]
-
-
-def test_an_interrupt_is_deferred_to_the_end_of_atomic_work() -> None:
-    done = []
-
-    def work() -> int:
-        os.kill(os.getpid(), signal.SIGINT)
-        done.append("after it")
-        return 3
-
-    def undisturbed() -> None:
-        with interrupts.deferred():
-            work()
-
-    with pytest.raises(KeyboardInterrupt):
-        undisturbed()
-    assert done == ["after it"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_an_error_is_raised_unless_an_interrupt_precedes_it() -> None:
-    def work(is_interrupted: bool) -> None:
-        if is_interrupted:
-            os.kill(os.getpid(), signal.SIGINT)
-        raise ZeroDivisionError
-
-    def fail(is_interrupted: bool) -> None:
-        with interrupts.deferred():
-            work(is_interrupted)
-
-    with pytest.raises(ZeroDivisionError):
-        fail(False)
-    with pytest.raises(KeyboardInterrupt):
-        fail(True)
 
 
 def interrupted(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
