@@ -44,6 +44,7 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
         "test_missing_functions_raise_an_error_with_their_name",
         "test_the_error_of_an_implicit_conversion_is_short",
         "test_vectorized_numpy_functions_raise_the_conversion_error",
+        "test_functions_that_numpy_makes_raise_the_conversion_error",
         "test_host_data[numpy of ours]",
     ),
     "divides a range into groups, which this driver does not": (
