@@ -112,7 +112,11 @@ def _outside(x: Any, level: Level) -> Any:
     if type(x) is not Traced:
         return x
     check(x)
-    return x._value if x._level is level else x
+    if x._level is not level:
+        return x
+    # An argument itself, or a view, would share its memory with the caller's array.
+    is_shared = level.is_forward or x._root is not None or type(x._origin[0]) is Node
+    return x._value.copy() if is_shared else x._value
 
 
 def _with_aux(name: str, result: Any) -> tuple[Any, Any]:

@@ -366,3 +366,20 @@ def test_checkpoint_refuses_captured_arrays() -> None:
 def test_wrong_uses_raise(call: Any, message: str) -> None:
     with pytest.raises(GradientError, match=message):
         call()
+
+
+def test_results_share_no_memory_with_arguments() -> None:
+    x = dp.asarray(3.0)
+    y = dp.asarray([1.0, 2.0])
+    value, _ = dp.value_and_grad(lambda x: x)(x)
+    value += 1
+    _, aux = dp.grad(lambda y: (dp.sum(y), (y, y[1:], y.reshape(1, 2))), has_aux=True)(y)
+    for each in aux:
+        each += 1
+    moved = dp.jvp(lambda y: (y, y[:1]), (y,), (y,))
+    for each in (*moved[0], *moved[1]):
+        each += 1
+    result, _ = dp.vjp(lambda y: y, y)
+    result += 1
+    assert float(x) == 3.0
+    assert y.tolist() == [1.0, 2.0]
