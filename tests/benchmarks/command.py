@@ -26,6 +26,7 @@ from tests.benchmarks import (
     compile,
     functions,
     fusion,
+    gradients,
     launch,
     loops,
     overhead,
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         functions,
         loops,
         tile,
+        gradients,
         standard,
     )
 }

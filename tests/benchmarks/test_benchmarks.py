@@ -134,6 +134,11 @@ def test_allocation_hits_the_pool_in_one_candidate_and_misses_in_the_other(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
+def test_gradients_are_compared() -> None:
+    rows = list(bench.BENCHMARKS["gradients"].rows(SETTINGS))
+    assert all(list(row.timings)[:3] == ["value_and_grad", "jit", "forward"] for row in rows)
+
+
 def test_tile_functions_are_compared() -> None:
     rows = list(bench.BENCHMARKS["tile"].rows(SETTINGS))
     assert all(next(iter(row.timings)) == "tile" for row in rows)

@@ -64,7 +64,7 @@ BUDGETS = {
 }
 
 # The same for the tests.
-BUDGET_OF_TESTS = 94_600
+BUDGET_OF_TESTS = 94_900
 
 # Satellites in the folders of the core.
 SATELLITES = (

@@ -1,0 +1,103 @@
+"""Gradients against the forward pass, and against JAX if it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+import dparray as dp
+from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
+from tests.benchmarks._timer import Candidate
+
+try:
+    import jax
+except ImportError:
+    jax = None  # type: ignore[assignment]
+
+
+def chain(m: Any, x: Any, y: Any) -> Any:
+    return m.mean((m.sin(x) * m.exp(-x * x) - y) ** 2)
+
+
+def black_scholes(m: Any, price: Any, strike: Any) -> Any:
+    first = (m.log(price / strike) + 0.1) / 0.3
+    second = first - 0.3
+
+    def normal(z: Any) -> Any:
+        return 0.5 * (1 + m.tanh(0.79788 * (z + 0.044715 * z * z * z)))
+
+    return m.sum(price * normal(first) - 0.95 * strike * normal(second))
+
+
+def heat(m: Any, u: Any) -> Any:
+    for _ in range(4):
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+        u = u[1:-1, 1:-1] + 0.1 * (around - 4 * u[1:-1, 1:-1])
+    return m.sum(u * u)
+
+
+def network(m: Any, w1: Any, b1: Any, w2: Any, b2: Any, x: Any, target: Any) -> Any:
+    z = m.maximum(x @ w1 + b1, 0.0) @ w2 + b2
+    z = z - m.max(z, axis=1, keepdims=True)
+    return -m.mean(m.sum(target * (z - m.log(m.sum(m.exp(z), axis=1, keepdims=True))), axis=1))
+
+
+def rows(settings: Settings) -> Iterator[Row]:
+    """Yield four programs; the first three for each size."""
+    random = np.random.default_rng(0)
+
+    def values(*shape: int, low: float = 0.5, high: float = 1.5) -> Any:
+        return random.uniform(low, high, shape).astype("float32")
+
+    for size in settings.sizes:
+        pair, side = [values(size), values(size)], isqrt(size)
+        yield _program(settings, f"chain, {size}", chain, pair, (0,))
+        yield _program(settings, f"Black-Scholes, {size}", black_scholes, pair, (0, 1))
+        yield _program(settings, f"heat, {side} x {side}", heat, [values(side, side)], (0,))
+    weights = [values(784, 256, low=-0.05, high=0.05), values(256)]
+    weights += [values(256, 10, low=-0.1, high=0.1), values(10)]
+    labels = np.eye(10, dtype="float32")[random.integers(0, 10, 128)]
+    given = [*weights, values(128, 784), labels]
+    yield _program(settings, "network 784-256-10, batch 128", network, given, (0, 1, 2, 3))
+
+
+def _program(
+    settings: Settings, case: str, f: Callable[..., Any], host: list[Any], argnums: Any
+) -> Row:
+    arrays = [dp.asarray(x, device=settings.device) for x in host]
+    plain = dp.value_and_grad(lambda *x: f(dp, *x), argnums)
+    replayed = dp.jit(plain)
+
+    def forward() -> None:
+        dp.eval(f(dp, *arrays))
+        finish(settings)
+
+    def both(function: Callable[..., Any]) -> Callable[[], None]:
+        def run() -> None:
+            value, gradients = function(*arrays)
+            dp.eval(value, *gradients)
+            finish(settings)
+
+        return run
+
+    candidates = {
+        "value_and_grad": Candidate(both(plain)),
+        "jit": Candidate(both(replayed)),
+        "forward": Candidate(forward),
+    }
+    if jax is not None:
+        given = [jax.numpy.asarray(x) for x in host]
+        compiled = jax.jit(jax.value_and_grad(lambda *x: f(jax.numpy, *x), argnums))
+        candidates["jax.jit"] = Candidate(lambda: jax.block_until_ready(compiled(*given)))
+    return row(settings, case, host[0].size, candidates)
+
+
+BENCHMARK = Benchmark(
+    "gradients",
+    "gradients of four programs, by the tape and replayed, and the forward pass",
+    rows,
+    (100, 1000, 10_000, 1_000_000),
+)
