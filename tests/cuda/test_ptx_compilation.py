@@ -14,7 +14,7 @@ from dparray._codegen import elementwise
 from dparray._compiler import compile as compiler
 from dparray._compiler.back_ends.ptx import client
 from dparray._compiler.back_ends.ptx.translation import dimensions_of
-from dparray._compiler.targets import EmissionError, back_end
+from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver.interface import Target
 from dparray.exceptions import KernelCompileError, KernelError
 from tests.codegen import test_generated_source as golden
@@ -253,7 +253,7 @@ def test_it_is_the_back_end_of_a_target() -> None:
     [
         (_SCALE, 1),
         (_SCALE.replace("j(i32 0)", "j(i32 2)"), 3),
-        (_SCALE.replace("kernel_scale", "_ZN4nameE10NdItemTypeILi2EEf"), 2),
+        (_SCALE + DIMENSIONS.format(2), 2),
         (_SCALE.replace("i32 0", "i32 %d"), 1),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 
 import dparray as dp
 from dparray.memory.kernels import KernelMemory
+from tests.support import execute
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +64,7 @@ def small_limit() -> Iterator[int]:
 
 def make(number: int) -> Any:
     scope: dict[str, Any] = {}
-    exec(f"def add(item, x):\n    x[item.get_id(0)] += {number}\n", scope)
+    execute(f"def add(item, x):\n    x[item.get_id(0)] += {number}\n", scope)
     return dp.kernel(scope["add"])
 
 
