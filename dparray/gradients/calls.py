@@ -36,6 +36,8 @@ from dparray.gradients.traced import (
 ROWS: dict[Any, Row] = {}
 #: Functions that are composed of others when operands are traced.
 COMPOSED: dict[Any, Callable[..., Any]] = {}
+#: The same for functions of Tile, by name: Tile is imported when it is first used.
+COMPOSED_OF_TILE: dict[str, Callable[..., Any]] = {}
 #: Functions whose results are integers, Booleans or descriptions, or do not depend on values.
 CONSTANT: set[Any] = set()
 #: Why functions without a rule have none, and what to write instead.
@@ -78,6 +80,12 @@ def call(function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
         return writing(*args, **options)
     if isinstance(function, JitFunction):
         return _jit(function, args, options)
+    of_tile = COMPOSED_OF_TILE.get(getattr(function, "__name__", ""))
+    if of_tile is not None:
+        # The override has the function without its wrappers, as it is in another namespace.
+        public = getattr(dp.tilelang, function.__name__)
+        if inspect.unwrap(public) is inspect.unwrap(function):
+            return of_tile(*args, **options)
     raise without_rule(function)
 
 

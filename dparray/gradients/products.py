@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray.exceptions import GradientError
-from dparray.gradients.calls import COMPOSED, ROWS_BY_NAME, apply, is_array
+from dparray.gradients.calls import COMPOSED, COMPOSED_OF_TILE, ROWS_BY_NAME, apply, is_array
 from dparray.gradients.elementwise import function_of, register
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Bilinear, Linear, Pulled, Row
@@ -548,7 +548,50 @@ def _ihfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any
     return conjugate(dp.fft.rfft(x, n, axis, _OPPOSITE[norm]))
 
 
+def _tile_conv(
+    x: Any,
+    w: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    dilation: Any = 1,
+    groups: int = 1,
+    channels: str = "last",
+) -> Any:
+    """Return the convolution ``dp.tilelang.conv`` as products of concatenated windows."""
+    windows, count = dp.tilelang.windows, x.ndim - 2
+    options = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
+    dp.tilelang.conv(constants(x), constants(w), **options, channels=channels)  # raises errors
+    if channels == "first":
+        x, w = dp.moveaxis(x, 1, -1), dp.permute_dims(w, (*range(2, w.ndim), 1, 0))
+    steps = windows.numbers_of("conv", "strides", strides, count)
+    apart = windows.numbers_of("conv", "dilation", dilation, count)
+    *sizes, depth, filters = w.shape
+    reach = [d * (k - 1) + 1 for d, k in zip(apart, sizes, strict=True)]
+    borders = windows.borders_of("conv", padding, x.shape[1:-1], reach, steps)
+    x = dp.pad(x, ((0, 0), *[tuple(map(int, pair)) for pair in borders], (0, 0)))
+    counts = [(n - r) // s + 1 for n, r, s in zip(x.shape[1:-1], reach, steps, strict=True)]
+    parts = []
+    for at in np.ndindex(*sizes):
+        starts = [d * k for d, k in zip(apart, at, strict=True)]
+        inside = [
+            slice(start, start + step * (n - 1) + 1, step)
+            for start, step, n in zip(starts, steps, counts, strict=True)
+        ]
+        key = (slice(None), *inside)
+        parts.append(x[key])
+    outer = filters // groups
+    made = []
+    for group in range(groups):
+        own = slice(group * depth, (group + 1) * depth)
+        columns = dp.concatenate([part[..., own] for part in parts], axis=-1)
+        weights = dp.reshape(w[..., group * outer : (group + 1) * outer], (-1, outer))
+        made.append(columns @ weights)
+    y = made[0] if groups == 1 else dp.concatenate(made, axis=-1)
+    return dp.moveaxis(y, -1, 1) if channels == "first" else y
+
+
 def _enter() -> None:
+    COMPOSED_OF_TILE["conv"] = _tile_conv
     linalg, fft = dp.linalg, dp.fft
     register("matmul", Bilinear("matmul", dp.matmul, _of_matmul))
     ROWS_BY_NAME["convolve"] = Bilinear("convolve", lambda a, b: dp.convolve(a, b), _of_convolve)
