@@ -384,7 +384,7 @@ class Captured:
         first = len(self.references)
         with_references(function, self.references, lambda value: value)
         if function.__module__ is not None and function.__module__.startswith("dparray."):
-            # Ours refer to the user's functions by captured variables alone.
+            # dparray's functions refer to the user's by captured variables alone.
             cells = function.__closure__ or ()
             mine = [
                 x for x in self.references[first:] if any(x.value is c for c in map(_cell, cells))
