@@ -114,8 +114,9 @@ wheel-tools:
 	  build/dist/bin/pip --quiet --disable-pip-version-check install $(wheel_tools) && \
 	  echo '$(wheel_tools)' >build/dist/complete; }
 
-# The wheels that can run here are tried on every Python of this machine.
-dist: kernels wheel-tools ## build sdist and wheels for all systems twice, check and try them
+# The wheels that can run here are tried on every Python of this machine, or on those that ARGS names.
+dist: venv wheel-tools ## build sdist and wheels for all systems twice, check and try them
+	@$(python) -m dparray.cli.store
 	@build/dist/bin/python .ci/check_recipe.py
 	@build/dist/bin/python .ci/build_wheels.py
 	@bash .ci/sbom dist/*-py3-none-any.whl build/dparray.cdx.json
