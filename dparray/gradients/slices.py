@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dparray._array.nodes import assembled_array
+from dparray._codegen.indexing import MAX_NARROW
 from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._graph.assembly import Box
@@ -48,6 +49,8 @@ class Part:
             return None
         if spec.size <= limits.host_elements and traits_of(spec.queue).shares_memory:
             return None  # NumPy adds it in place
+        if max(spec.shape, default=0) >= MAX_NARROW:
+            return None  # kernels compare indices with bounds in 32 bits
         keys = list(self.key) if type(self.key) is tuple else [self.key]
         if any(key is None for key in keys):
             return None
