@@ -61,8 +61,10 @@ def source_of(function: Callable[..., Any], *, exact: bool = False) -> Source | 
         return own._replace(tree=copy.deepcopy(own.tree))  # Callers transform the tree.
     code = function.__code__
     found = _of_a_file(function, exact)
-    if found is None and code in _defined_in:
-        found = _inside("".join(_defined_in[code]), code, lambda node: True)
+    if found is None:
+        # The lines of a function may be a part of an expression, or its file has changed.
+        lines = _defined_in.get(code) or linecache.getlines(code.co_filename, function.__globals__)
+        found = _inside("".join(lines), code)
     return found or _of_a_command(code) or _of_a_prompt(code)
 
 
@@ -87,11 +89,16 @@ def _of_a_file(function: Callable[..., Any], exact: bool) -> Source | None:
         node = next(named, None)
     if node is None:
         return None
-    if isinstance(node, ast.Lambda):
-        result = ast.copy_location(ast.Return(node.body), node.body)
-        definition = ast.FunctionDef("<lambda>", node.args, [result], [])
-        node = ast.copy_location(definition, node)
-    return Source(file, first, [line.rstrip("\n") for line in lines], node, indent)
+    return Source(file, first, [line.rstrip("\n") for line in lines], _definition(node), indent)
+
+
+def _definition(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef:
+    """Return the definition of a function that does what a lambda does."""
+    if isinstance(node, ast.FunctionDef):
+        return node
+    result = ast.copy_location(ast.Return(node.body), node.body)
+    definition = ast.FunctionDef("<lambda>", node.args, [result], [])
+    return ast.copy_location(definition, node)
 
 
 def _of_a_command(code: types.CodeType) -> Source | None:
@@ -100,7 +107,7 @@ def _of_a_command(code: types.CodeType) -> Source | None:
     if code.co_filename != "<string>" or "-c" not in arguments[:-1]:
         return None
     text = arguments[arguments.index("-c") + 1]
-    return _inside(text, code, lambda node: node.lineno >= code.co_firstlineno)
+    return _inside(text, code)
 
 
 def _of_a_prompt(code: types.CodeType) -> Source | None:
@@ -113,23 +120,21 @@ def _of_a_prompt(code: types.CodeType) -> Source | None:
     for start in reversed(range(count)):
         if typed[start].startswith(f"def {code.co_name}("):
             rest = itertools.takewhile(lambda line: line[:1].isspace(), typed[start + 1 :])
-            found = _inside("\n".join([typed[start], *rest]), code, lambda node: True)
+            found = _inside("\n".join([typed[start], *rest]), code)
             if found is not None:
                 return found
     return None
 
 
-def _inside(
-    text: str, code: types.CodeType, may_be: Callable[[ast.FunctionDef], bool]
-) -> Source | None:
+def _inside(text: str, code: types.CodeType) -> Source | None:
     """Return the source of a function that a text defines."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return None
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and may_be(node) and _compiles_to(node, code):
-            return Source(code.co_filename, 1, text.splitlines(), node, 0)
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and _compiles_to(node, code):
+            return Source(code.co_filename, 1, text.splitlines(), _definition(node), 0)
     return None
 
 

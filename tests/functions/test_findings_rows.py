@@ -65,7 +65,7 @@ SHOWN: dict[str, str] = {
 REASONS: dict[str, str] = {
     "S": "complex numbers are not converted to real ones",
     "W4": "quantiles between a number and an infinity",
-    "M4": "NumPy operands and",
+    "M4": "NumPy operands raise an error",
 }
 
 

@@ -173,7 +173,7 @@ CASES: list[tuple[Callable[..., Any], str, str, str]] = [
     (unknown_math, "math.squareroot", "no attribute 'squareroot'", "dir(math)"),
     (reads_dictionary, 'SETTINGS["scale"]', "dict", "pass the value as an argument"),
     (reads_object, "CHOICE.scale", "'CHOICE' cannot be used in a kernel", "a name of its own"),
-    (formats, 'f"{x[i]:.3f}"', "as native code", "outside of the compiled function"),
+    (formats, 'f"{x[i]:.3f}"', "cannot make a text", "outside of the compiled function"),
     (float_index, "x[i / 2]", "index type float64", "// instead of /"),
     (float_index_in_prange, "x[i / 2]", "this one is float64", "int(...)"),
     (float_range, "range(x.shape[0] / 2)", "range takes integers", "// instead of /"),
