@@ -65,7 +65,12 @@ from dparray._jit.source import (
     users_function,
 )
 from dparray._language.references import Reference, may_change
-from dparray.exceptions import KernelArgumentError, KernelCompileError, ShapeError
+from dparray.exceptions import (
+    KernelArgumentError,
+    KernelCompileError,
+    ShapeError,
+    UnsupportedFeatureError,
+)
 
 _PRANGE = "__prange__"
 LINE = "__line__"
@@ -144,7 +149,7 @@ class Native:
         Raises:
             KernelCompileError: Numba does not compile it.
         """
-        numba = importlib.import_module("numba")
+        numba = load_numba()
         try:
             types = tuple(numba.typeof(argument) for argument in arguments)
         except ValueError as error:
@@ -157,7 +162,7 @@ class Native:
         Raises:
             KernelCompileError: Numba does not compile it.
         """
-        numba = importlib.import_module("numba")
+        numba = load_numba()
         with _lock:
             shared_loops.refusals.clear()
             try:
@@ -172,7 +177,7 @@ class Native:
     @property
     def returns_number(self) -> bool:
         """Whether the last signature that was compiled returns a number, or a tuple with one."""
-        types = importlib.import_module("numba").types
+        types = load_numba().types
         result = self.dispatcher.nopython_signatures[-1].return_type
         parts = list(result) if isinstance(result, types.BaseTuple) else [result]
         return any(isinstance(each, types.Number | types.Boolean) for each in parts)
@@ -238,7 +243,7 @@ class Native:
 
     def run_vectorized(self, arguments: tuple[Any, ...], threads: int = sys.maxsize) -> Any:
         """Call a region with parallel loops on at most some threads."""
-        numba = importlib.import_module("numba")
+        numba = load_numba()
         available, line = numba.get_num_threads(), self._line() if self.has_lines else ()
         numba.set_num_threads(min(threads, available))
         try:
@@ -277,6 +282,23 @@ class Native:
         return error.with_traceback(trace)
 
 
+def load_numba() -> Any:
+    """Return Numba, which compiles native code.
+
+    Raises:
+        UnsupportedFeatureError: it is not installed.
+    """
+    try:
+        return importlib.import_module("numba")
+    except ModuleNotFoundError as error:
+        if error.name != "numba":
+            raise
+        raise UnsupportedFeatureError(
+            "dp.jit compiles native code with Numba, which is not installed: pip install numba. "
+            "Arrays and kernels work without it"
+        ) from None
+
+
 def numba_type(kind: Any, order: str = "C") -> Any:
     """Return Numba's type for an inferred type, or ``None`` if it is unknown.
 
@@ -284,7 +306,7 @@ def numba_type(kind: Any, order: str = "C") -> Any:
         kind: the inferred type.
         order: the memory order of an array, as in type keys.
     """
-    numba = importlib.import_module("numba")
+    numba = load_numba()
     if isinstance(kind, Value):
         element = numba.from_dtype(kind.dtype)
         if not kind.ndim:
@@ -522,7 +544,7 @@ def _build(
 
     The ``callees`` are those of the region that this function is for, by key, as far as there are.
     """
-    numba = importlib.import_module("numba")
+    numba = load_numba()
     options = dict(options)
     callees = {} if callees is None else callees
     replacer = _ForNumba(source)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,3 +29,44 @@ def test_a_module_of_a_user_may_be_called_kernels() -> None:
     x = dp.ones(3)
     dp.call_kernel(dp.kernel(add_one), dp.Range(3), x)
     assert x.tolist() == [2, 2, 2]
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import numpy as np
+import dparray as dp
+
+@dp.kernel
+def add_one(item, x):
+    x[item.get_id(0)] += 1
+
+@dp.elementwise
+def square(value):
+    return value * value
+
+x = dp.arange(5.0)
+add_one[5](x)
+dp.simulate(add_one, 5, np.zeros(5))
+assert square(x).tolist() == [1, 4, 9, 16, 25]
+assert float((dp.arange(200_000.0) * 2 + 1).sum()) == 200_000.0**2
+
+@dp.jit
+def total(x):
+    return (x + 1).sum()
+
+try:
+    total(x)
+except dp.UnsupportedFeatureError as error:
+    print(error)
+"""
+
+
+def test_arrays_and_kernels_need_no_numba(tmp_path: Path) -> None:
+    environment = os.environ | {"DPARRAY_CACHE_DIR": str(tmp_path)}
+    script = tmp_path / "program.py"
+    script.write_text(WITHOUT_NUMBA)
+    command = [sys.executable, str(script)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "not installed: pip install numba" in run.stdout

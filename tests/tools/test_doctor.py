@@ -330,6 +330,14 @@ def test_packages_that_are_missing_or_do_not_work_together() -> None:
     assert caught.value.remedy == 'pip install "dpnp>=0.20,<0.21" "numba>=0.67,<0.69"'
 
 
+def test_a_newer_llvmlite_is_reported_and_taken() -> None:
+    newer = "0.99.0"
+    found = links.check_packages(
+        lambda name: newer if name == "llvmlite" else links.installed_version(name)
+    )
+    assert f"llvmlite {newer}, newer than those that were tried" in found
+
+
 def test_the_packages_of_sycl_may_be_absent_together() -> None:
     base = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
     del base["dpctl"], base["dpnp"]

@@ -140,6 +140,9 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
         version = version_of(name)
         if version is None:
             problems.append(f"{name} is not installed")
+        elif name == "llvmlite" and _numbers(version) >= _numbers(too_new):
+            found.append(f"{name} {version}, newer than those that were tried (below {too_new})")
+            continue
         elif not _numbers(oldest) <= _numbers(version) < _numbers(too_new):
             problems.append(f"{name} {version} is not in [{oldest}, {too_new})")
         else:
