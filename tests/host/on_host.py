@@ -73,7 +73,7 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
 }
 #: Errors that only a driver other than SYCL's raises, or SYCL's packages for other objects.
 _OF_SYCL = re.compile(
-    r"has no SYCL objects|has no attribute 'sycl_device'|Sycl\w+ is not a (queue|device)"
+    r"has no SYCL objects|has no attribute .sycl_(device|queue).|Sycl\w+ is not a (queue|device)"
     r"|only OpenCL drivers compile|raw kernels need a SYCL device"
     r"|Expected dpctl\.SyclQueue|to usm_ndarray requires a copy"
 )

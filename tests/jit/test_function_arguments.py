@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.support import runs_loops_on_host
 
 FACTOR = 3.0
 
@@ -44,6 +45,8 @@ def mean(f: Any, n: int) -> float:
 @pytest.mark.parametrize("debug", [False, True])
 def test_a_function_as_an_argument(called: Any, function: Any, debug: bool) -> None:
     plain = getattr(function, "py_func", function)
+    if called is mean and function is plain is not math.exp and not runs_loops_on_host():
+        pytest.skip("kernels call no functions without @dp.device_func")
     with dp.config.override(debug=debug):
         assert called(function, 50) == pytest.approx(called.py_func(plain, 50), rel=1e-14)
 

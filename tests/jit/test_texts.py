@@ -42,5 +42,7 @@ def test_a_text_inside_a_loop_over_elements_is_refused() -> None:
             if x[i] < 0:
                 raise ValueError(f"bad {x[i]}")
 
-    with pytest.raises(dp.exceptions.KernelCompileError, match=r"(?s)text of x.i..*outside of the"):
+    # GPUs run the loop as a kernel, which raises nothing.
+    problem = r"(?s)text of x.i..*outside of the|raising an exception is not available"
+    with pytest.raises(dp.exceptions.KernelCompileError, match=problem):
         check(dp.ones(3))
