@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import config
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import array_of_operation
 from dparray._array.operands import OVERRIDE
 from dparray._graph.ops import CONVERT
@@ -402,6 +402,7 @@ class Captured:
             return
         self._seen[id(x)] = x
         if isinstance(x, ndarray):
+            materialize(x)  # An array that is pending has no memory, whose writes are seen.
             signature = (x.dtype, x.dtype)
             reader = array_of_operation(CONVERT, (x,), signature, x.shape, placement_of(x))
             self.readers.append(reader)

@@ -142,7 +142,7 @@ class Model:
         return dp.sum(self.weights[0] * 0.5 * x) + dp.sum(self.weights[1]["more"] * x)
 
 
-@pytest.mark.parametrize("n", [6, 60_000])
+@pytest.mark.parametrize("n", [6, 60_000, 300_000])  # The last are pending at first.
 def test_changed_attributes_items_and_elements_are_seen(n: int) -> None:
     model = Model(n)
     x = dp.ones(n)
