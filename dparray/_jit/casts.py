@@ -466,7 +466,7 @@ def check_literals(source: Source, types: Inference) -> None:
     Raises:
         OverflowError: a literal does not fit; the message has the line.
     """
-    for node, dtype in _meetings(source.definition, types):
+    for node, dtype in (*_meetings(source.definition, types), *_items_of_arrays(source, types)):
         number = _integer(node)
         if number is not None:
             check_fit(source, node, number, dtype)
@@ -543,6 +543,20 @@ def _meetings(tree: ast.AST, types: Inference) -> Iterator[tuple[ast.expr, np.dt
         kind = types.of(other)
         if isinstance(kind, Value) and not kind.is_weak and kind.dtype.kind in "iu":
             yield own, kind.dtype
+
+
+def _items_of_arrays(source: Source, types: Inference) -> Iterator[tuple[ast.expr, np.dtype[Any]]]:
+    """Yield the items of lists that become arrays of integers of a given dtype."""
+    for node in ast.walk(source.definition):
+        if not isinstance(node, ast.Call) or types.called(node) not in ("array", "asarray"):
+            continue
+        given = [each.value for each in node.keywords if each.arg == "dtype"] or node.args[1:2]
+        dtype: Any = source.resolve(given[0]) if given else None
+        is_list = bool(node.args) and isinstance(node.args[0], ast.List | ast.Tuple)
+        if is_list and isinstance(dtype, type) and issubclass(dtype, np.integer):
+            for each in ast.walk(node.args[0]):
+                if isinstance(each, ast.expr):
+                    yield each, np.dtype(dtype)
 
 
 def _operands_of_call(node: ast.Call, types: Inference) -> list[tuple[ast.expr, ast.expr]]:
