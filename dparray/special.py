@@ -312,7 +312,7 @@ _TAIL = (
 
 #: Functions whose text in a generated kernel calls no other function, by the rules of
 #: :class:`dparray._graph.ops.Op`. They are written without branches, which compilers turn into
-#: vectors, and translated without Numba.
+#: vectors.
 _EXPRESSIONS = {
     "erf": "math.erf({0})",
     "erfc": "math.erfc({0})",

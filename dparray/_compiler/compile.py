@@ -202,7 +202,7 @@ def generated_module(source: str, types: Sequence[str]) -> tuple[str, str]:
 def compile_generated(
     source: str, types: Sequence[str], options: Mapping[str, Any], target: Target
 ) -> Kernel:
-    """Compile the source of a generated kernel without looking into caches; Numba is not needed.
+    """Compile the source of a generated kernel without looking into caches.
 
     Raises:
         KernelCompileError: it does not compile.

@@ -1,9 +1,9 @@
 """The bundled kernels of a wheel: SPIR-V and PTX of dparray's kernels, which is only read.
 
-Neither depends on the machine, so the file serves everybody: kernels of the collection, which Numba
-would take a second to compile, and common expressions, each for Intel's CPU driver and for other
-drivers; and the kernels of the first programs in the forms of NVIDIA GPUs. ``make kernels`` writes
-the file on any machine; a clone without it compiles kernels when they are needed.
+Neither depends on the machine, so the file serves everybody. It has kernels of the collection and
+common expressions, each for Intel's CPU driver and for other drivers. For NVIDIA GPUs it has the
+kernels of the first programs. ``make kernels`` writes the file on any machine; a clone without it
+compiles kernels when they are needed.
 
 The key of an entry covers its kernel and a digest of all dparray files that determine the behavior
 of device code (:func:`key.store_files`): after a change to one of them, no entry is found. An entry

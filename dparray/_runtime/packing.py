@@ -81,11 +81,6 @@ def pack_array(
     return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
 
 
-def pack_flat(memory: Any, pointer: int, itemsize: int, nbytes: int) -> Packed:
-    """Return all elements from an address in ``memory`` on, as one contiguous dimension."""
-    return pack_array(memory, pointer, itemsize, (nbytes // itemsize,), (itemsize,))
-
-
 @lru_cache(maxsize=256)
 def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
     """Return local memory for each work-group, as an array of the shape.

@@ -1,4 +1,4 @@
-"""Rewrite a kernel's code so that numbers have the same types as on a device."""
+"""Rewrite a kernel's code so that its literals have the same types as on a device."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dparray._dtypes import is_bfloat16
 from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
-from dparray._runtime.packing import Packed, pack_array, pack_flat, pack_pointer
+from dparray._runtime.packing import Packed, pack_array, pack_pointer
 from dparray._type_keys import TypeKey, code_of
 from dparray.memory.blocks import BorrowedBlock, is_read_only
 
@@ -58,14 +58,6 @@ class PackedArray:
         """
         self.shaped = packed = shaped(self.layout, is_read_only(self.block))
         return packed
-
-
-def flat(layout: Layout) -> Packed:
-    """Return the arguments of a layout as one contiguous dimension."""
-    block = layout.block
-    return pack_flat(
-        block.memory, block.pointer + layout.offset, layout.dtype.itemsize, block.nbytes
-    )
 
 
 def shaped(layout: Layout, is_read_only: bool = False) -> tuple[str, Packed]:
