@@ -9,6 +9,9 @@ platform, for all Pythons from 3.10 on. Without one, or with ``DPARRAY_COMPILED=
 pure Python, for every platform: small arrays are slower there. An editable install has the file
 next to its sources. ``DPARRAY_MODULE`` names a file that is compiled already, and ``DPARRAY_TAG``
 its platform (`.ci/build_wheels.py`).
+
+The bundled kernels (`make kernels`) are for SYCL and CUDA, so wheels for systems without their
+packages (macOS, Windows, Linux with musl) leave them out.
 """
 
 from __future__ import annotations
@@ -76,13 +79,24 @@ class Readme(MetadataHookInterface):
 
 
 _SOURCES_OF_ARRAYS = "dparray/_array"
+_KERNELS = "dparray/_compiler/kernels.store"
+
+
+def has_drivers(platform: str) -> bool:
+    """Return whether dparray uses SYCL or CUDA, which read the bundled kernels, on a platform."""
+    return platform.startswith(("any", "linux", "manylinux"))
 
 
 class FastPath(BuildHookInterface):
     """Compile the fast path; a build goes on where it cannot be compiled."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the file to what is built."""
+        """Add the file to what is built, and the bundled kernels where a driver reads them."""
+        self._add_fast_path(version, build_data)
+        if has_drivers(build_data.get("tag", "any").rpartition("-")[2]):
+            build_data["artifacts"].append(_KERNELS)
+
+    def _add_fast_path(self, version: str, build_data: dict[str, Any]) -> None:
         if os.environ.get("DPARRAY_COMPILED") == "0":
             return
         if built := os.environ.get("DPARRAY_MODULE"):
