@@ -2,7 +2,8 @@
 
 ``DPARRAY_REPOSITORY`` is the address of the repository, as ``https://host/group/name``; the release
 workflow sets it. From it follow `[project.urls]`, and the relative links of README as package
-indexes show it. Without it, the links' words are left.
+indexes show it. Without it, the links' words are left. README's commands for a clone become those
+for an index.
 
 The fast path of small arrays is compiled where there is a C compiler; a wheel with it is for this
 platform, for all Pythons from 3.10 on. Without one, or with ``DPARRAY_COMPILED=0``, the wheel is
@@ -29,16 +30,18 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)]+)\)")
 _PICTURE = re.compile(r"<picture>.*?</picture>\n*", re.S)
+_INSTALL = re.compile(r'(pip install "?)\.(?=[\[ `])')
 _SOURCES = re.compile(r'\b(src|srcset)="(?!https?:)([^"]+)"')
 
 
 def description(readme: str, source: str | None) -> str:
-    """README for an index, with links to the source where there is one.
+    """README for an index, which has the package, with links to the source where there is one.
 
     Args:
         readme: the text of the file.
         source: the address of the repository, as ``https://host/group/name``.
     """
+    readme = _INSTALL.sub(r"\1dparray", readme.replace("; in a clone\n", "\n"))
     if source is None:
         readme = _PICTURE.sub("", readme)
         return _LINK.sub(lambda found: "" if found[1] else found[2], readme)

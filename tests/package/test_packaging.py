@@ -185,6 +185,15 @@ def test_the_text_for_package_indexes_has_no_link_that_leads_nowhere(
     assert any("compute follows data" in line for line in built["metadata"])
 
 
+def test_the_text_for_package_indexes_installs_by_name(built: dict[str, set[str]]) -> None:
+    commands = [line for line in built["metadata"] if "pip install" in line]
+    named = re.compile(r"pip install (dparray[ `]|\"dparray\[\w+\]\")")
+    assert len(commands) >= 3
+    for line in commands:
+        assert len(named.findall(line)) == line.count("pip install"), line
+    assert not any("in a clone" in line for line in commands)
+
+
 def of_ci(name: str) -> Any:
     """Return a module of the folder `.ci`."""
     file = ROOT / ".ci" / f"{name}.py"
