@@ -117,8 +117,8 @@ wheel-tools:
 # The wheels that can run here are tried on every Python of this machine, or on those that ARGS names.
 dist: venv wheel-tools ## build sdist and wheels for all systems twice, check and try them
 	@$(python) -m dparray.cli.store
-	@build/dist/bin/python .ci/check_recipe.py
 	@build/dist/bin/python .ci/build_wheels.py
+	@build/dist/bin/python .ci/conda_recipe.py dist/*.tar.gz build/recipe.yaml
 	@bash .ci/sbom dist/*-py3-none-any.whl build/dparray.cdx.json
 	@bash .ci/try-wheel dist/*manylinux*_$$(uname -m).whl $(ARGS)
 	@bash .ci/try-wheel dist/*-py3-none-any.whl 3.11

@@ -1,23 +1,23 @@
-"""Render the recipe for conda on every system, and compare it with the project's metadata.
+"""Write the recipe for conda of a release, and compare it with the project's metadata.
 
-    python .ci/check_recipe.py
+    python .ci/conda_recipe.py dist/dparray-1.2.3.tar.gz build/recipe.yaml
 
-Needs the packages py-rattler-build and packaging, and Python 3.11 or newer. Nothing is built,
-because a build needs the packages of conda-forge.
+The recipe is rendered for every system. Nothing is built, because a build needs the packages of
+conda-forge. ``DPARRAY_REPOSITORY`` is the address of the repository; without it, the recipe names
+the file here. Needs the packages py-rattler-build and packaging, and Python 3.11 or newer.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-import tomllib
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from rattler_build import RenderConfig, Stage0Recipe, VariantConfig
-from rattler_build.tool_config import PlatformConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPE = ROOT / ".github" / "conda" / "recipe.yaml"
@@ -32,13 +32,18 @@ SYSTEMS = {
 }
 
 
-def main() -> int:
-    """Print the differences, and return the number of systems that have any."""
+def main(sdist: Path, output: Path) -> int:
+    """Write the recipe, print the differences, and return the number of systems that have any."""
+    import tomllib
+    from rattler_build import RenderConfig, Stage0Recipe, VariantConfig
+    from rattler_build.tool_config import PlatformConfig
+
+    output.write_text(of_release(RECIPE.read_text(), sdist, os.environ.get("DPARRAY_REPOSITORY")))
     metadata = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = metadata["project"]
     minors = re.findall(r"Python :: 3\.(\d+)", " ".join(project["classifiers"]))
     pythons = [f"3.{each}" for each in minors]
-    recipe = Stage0Recipe.from_file(RECIPE)
+    recipe = Stage0Recipe.from_file(output)
     failures = 0
     for system, platform in SYSTEMS.items():
         config = RenderConfig(platform=PlatformConfig(target_platform=system))
@@ -51,6 +56,25 @@ def main() -> int:
         print(f"{system}: {', '.join(sorted(differences)) or f'{len(variants)} packages'}")
         failures += bool(differences)
     return failures
+
+
+def of_release(recipe: str, sdist: Path, source: str | None) -> str:
+    """Return a recipe with the version, the address and the digest of a source distribution.
+
+    Args:
+        recipe: the text with the words VERSION, URL and SHA256.
+        sdist: the file, whose name has the version.
+        source: the address of the repository, whose releases have the file.
+    """
+    version = sdist.name.removeprefix("dparray-").removesuffix(".tar.gz")
+    release = f"{source}/releases/download/v{version}/{sdist.name}"
+    words = {
+        "VERSION": f'"{version}"',
+        "URL": release if source else sdist.resolve().as_uri(),
+        "SHA256": hashlib.sha256(sdist.read_bytes()).hexdigest(),
+    }
+    word = re.compile(r"(?<=: )(VERSION|URL|SHA256)$", re.MULTILINE)
+    return word.sub(lambda found: words[found[0]], recipe)
 
 
 def _metadata(project: dict[str, Any], platform: str, newest: int) -> set[str]:
@@ -83,4 +107,4 @@ def _requirement(name: str, specifier: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:])))

@@ -1,6 +1,6 @@
 """Print the changelog of a version, for the page of its release.
 
-    python .ci/release_notes.py 0.1.0
+    python .ci/release_notes.py 1.2.3
 
 Exits with a message if `dparray.__version__` is another version, or the changelog does not have it.
 """
