@@ -5,11 +5,13 @@ several for each work-item, and exchange them through local memory, so that each
 consecutive ones. Lanes exchange values within their sub-group, in log2(size) steps. One value of
 each sub-group is exchanged through local memory. A scan of reals is three launches: tiles are
 reduced, one group scans their results, and tiles are scanned from there (M. Harris, S. Sengupta and
-J. D. Owens, "Parallel Prefix Sum (Scan) with CUDA", 2007). A scan of integers is one launch. The
-kernels query the size of their sub-groups, which the driver chooses.
+J. D. Owens, "Parallel Prefix Sum (Scan) with CUDA", 2007). A scan of integers is one launch, and
+so is the count of a mask's elements before each tile. The kernels query the size of their
+sub-groups, which the driver chooses.
 
-All are launched over ``NdRange(groups * local, local)``; ``local`` is a multiple of every size of a
-sub-group that the device has. ``scratch`` is local memory for a value of each sub-group.
+All are launched over ``NdRange(groups * lanes, lanes)``. Their factories take ``lanes``, so that
+indices in a tile are constants: a multiple of ``ELEMENTS`` and of every size of a sub-group that
+the device has. ``scratch`` is local memory for a value of each sub-group.
 """
 
 from __future__ import annotations
@@ -35,24 +37,40 @@ from dparray.kernels.combine import identity
 __all__ = [
     "COUNTED",
     "ELEMENTS",
+    "TILES_COUNTED",
+    "count_flags",
+    "flags_at_end",
     "make_carry_kernel",
     "make_group_scan",
     "make_local_count_kernel",
+    "make_look_back",
     "make_look_back_kernel",
+    "make_mask_count_kernel",
     "make_tile_access",
     "make_tile_scan_kernel",
     "make_tile_select_kernel",
     "make_tile_total_kernel",
+    "whole_flags",
 ]
 
 #: The number of elements of a work-item in a tile.
 ELEMENTS = 16
 #: The number of elements that a work-item loads before it counts them.
 COUNTED = 8
+#: The number of tiles of a mask that a group counts.
+TILES_COUNTED = 4
+# Loops over tuples are unrolled, so that private arrays become registers.
+_ALL = tuple(range(ELEMENTS))
+_TILES = tuple(range(TILES_COUNTED))
+_COUNTED_WORDS = tuple(range(2 * TILES_COUNTED))
+# A byte of each element of a mask, eight in a word.
+_ONES = 0x0101_0101_0101_0101
 
 
 @functools.cache
-def make_group_scan(combine: Callable[[Any, Any], Any], dtype: type) -> Callable[..., Any]:
+def make_group_scan(
+    combine: Callable[[Any, Any], Any], dtype: type, lanes: int
+) -> Callable[..., Any]:
     """Return a device function that scans one value of each work-item of a group.
 
     Its parameters are the item, the value, the operation's neutral element, and ``scratch``. It
@@ -62,26 +80,27 @@ def make_group_scan(combine: Callable[[Any, Any], Any], dtype: type) -> Callable
     def group_scan(nd_item: Any, value: Any, nothing: Any, scratch: Any) -> Any:
         group = nd_item.get_group()
         part = nd_item.get_sub_group()
-        lane = part.get_local_id()
-        size = part.get_local_range()
-        number = part.get_group_id()
+        lane = int32(part.get_local_id())
+        # Groups have whole sub-groups only, and some compilers know this size.
+        size = int32(part.get_max_local_range())
+        number = int32(part.get_group_id())
         combined = dtype(value)
-        step = 1
+        step = int32(1)
         while step < size:
-            other = dtype(select_from_group(part, combined, max(lane - step, 0)))
+            other = dtype(select_from_group(part, combined, max(lane - step, int32(0))))
             if lane >= step:
                 combined = dtype(combine(other, combined))
-            step *= 2
-        if lane == size - 1:
+            step = int32(step * int32(2))
+        if lane == size - int32(1):
             scratch[uint64(number)] = combined
         group_barrier(group, MemoryScope.WORK_GROUP)
         before = dtype(nothing)
         total = dtype(nothing)
-        for each in range(nd_item.get_local_range(0) // size):
+        for each in range(int32(lanes) // size):
             if each == number:
                 before = total
             total = dtype(combine(total, scratch[uint64(each)]))
-        own = dtype(select_from_group(part, combined, max(lane - 1, 0)))
+        own = dtype(select_from_group(part, combined, max(lane - int32(1), int32(0))))
         if lane > 0:
             before = dtype(combine(before, own))
         group_barrier(group, MemoryScope.WORK_GROUP)  # the scratch memory may be written again
@@ -91,53 +110,53 @@ def make_group_scan(combine: Callable[[Any, Any], Any], dtype: type) -> Callable
 
 
 @functools.cache
-def make_tile_access(dtype: type) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def make_tile_access(dtype: type, lanes: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return functions that load a tile into local memory and store it from there.
 
     Neighboring work-items access neighboring elements of the array, while in local memory the
     elements of a work-item are consecutive. A word that is not used follows them, so that the
     work-items of a sub-group access different banks. All elements are loaded before the first one
-    is written, because a compiler must not move a load across a write to other memory.
+    is written, because a compiler must not move a load across a write to other memory. Behind the
+    end of the array, a tile has its last element.
     """
 
-    def load(nd_item: Any, x: Any, first: Any, nothing: Any, tile: Any) -> None:
+    def load(nd_item: Any, x: Any, first: Any, tile: Any) -> None:
         lane = uint32(nd_item.get_local_id(0))
-        lanes = uint32(nd_item.get_local_range(0))
         size = uint64(x.size)
         values = PrivateArray(ELEMENTS, dtype)
-        if first + uint64(lanes * uint32(ELEMENTS)) <= size:
-            for k in range(ELEMENTS):
-                values[k] = dtype(x[first + uint64(uint32(k) * lanes + lane)])
+        if first + uint64(lanes * ELEMENTS) <= size:
+            for k in _ALL:
+                values[k] = dtype(x[first + uint64(lane) + uint64(k * lanes)])
         else:
-            for k in range(ELEMENTS):
-                i = first + uint64(uint32(k) * lanes + lane)
-                values[k] = dtype(x[i]) if i < size else nothing
-        for k in range(ELEMENTS):
-            at = uint32(k) * lanes + lane
-            tile[uint64(at + at // uint32(ELEMENTS))] = values[k]
+            for k in _ALL:
+                i = first + uint64(lane) + uint64(k * lanes)
+                values[k] = dtype(x[min(i, size - uint64(1))])
+        own = lane + lane // uint32(ELEMENTS)
+        for k in _ALL:
+            tile[uint64(own + uint32(k * (lanes + lanes // ELEMENTS)))] = values[k]
         group_barrier(nd_item.get_group(), MemoryScope.WORK_GROUP)
 
     def store(nd_item: Any, out: Any, first: Any, tile: Any) -> None:
         group_barrier(nd_item.get_group(), MemoryScope.WORK_GROUP)
         lane = uint32(nd_item.get_local_id(0))
-        lanes = uint32(nd_item.get_local_range(0))
+        own = lane + lane // uint32(ELEMENTS)
         size = uint64(out.size)
-        if first + uint64(lanes * uint32(ELEMENTS)) <= size:
-            for k in range(ELEMENTS):
-                at = uint32(k) * lanes + lane
-                out[first + uint64(at)] = tile[uint64(at + at // uint32(ELEMENTS))]
+        step = lanes + lanes // ELEMENTS
+        if first + uint64(lanes * ELEMENTS) <= size:
+            for k in _ALL:
+                out[first + uint64(lane) + uint64(k * lanes)] = tile[uint64(own + uint32(k * step))]
         else:
-            for k in range(ELEMENTS):
-                at = uint32(k) * lanes + lane
-                if first + uint64(at) < size:
-                    out[first + uint64(at)] = tile[uint64(at + at // uint32(ELEMENTS))]
+            for k in _ALL:
+                i = first + uint64(lane) + uint64(k * lanes)
+                if i < size:
+                    out[i] = tile[uint64(own + uint32(k * step))]
 
     return load, store
 
 
 @functools.cache
 def make_tile_total_kernel(
-    op: str, combine: Callable[[Any, Any], Any], scan: Callable[..., Any], dtype: type
+    op: str, combine: Callable[[Any, Any], Any], scan: Callable[..., Any], dtype: type, lanes: int
 ) -> Callable[..., None]:
     """Reduce each tile.
 
@@ -156,17 +175,19 @@ def make_tile_total_kernel(
 
     def tile_total(nd_item: Any, x: Any, total: Any, scratch: Any) -> None:
         number = uint64(nd_item.get_group().get_group_id(0))
-        lane = uint32(nd_item.get_local_id(0))
-        lanes = uint32(nd_item.get_local_range(0))
+        lane = uint64(uint32(nd_item.get_local_id(0)))
         size = uint64(x.size)
-        first = number * uint64(lanes * uint32(ELEMENTS))
+        first = number * uint64(lanes * ELEMENTS) + lane
         value = nothing
-        if first + uint64(lanes * uint32(ELEMENTS)) <= size:
-            for k in range(ELEMENTS):
-                value = dtype(combine(value, dtype(x[first + uint64(uint32(k) * lanes + lane)])))
+        if first - lane + uint64(lanes * ELEMENTS) <= size:
+            values = PrivateArray(ELEMENTS, dtype)
+            for k in _ALL:
+                values[k] = dtype(x[first + uint64(k * lanes)])
+            for k in _ALL:
+                value = dtype(combine(value, values[k]))
         else:
             for k in range(ELEMENTS):
-                i = first + uint64(uint32(k) * lanes + lane)
+                i = first + uint64(k * lanes)
                 if i < size:
                     value = dtype(combine(value, dtype(x[i])))
         _, combined = scan(nd_item, value, nothing, scratch)
@@ -219,6 +240,7 @@ def make_tile_scan_kernel(
     scan: Callable[..., Any],
     access: tuple[Callable[..., Any], Callable[..., Any]],
     dtype: type,
+    lanes: int,
     inclusive: bool,
 ) -> Callable[..., None]:
     """Scan each tile, starting from its carry; arguments as for the others.
@@ -240,15 +262,17 @@ def make_tile_scan_kernel(
     def tile_scan(nd_item: Any, x: Any, carry: Any, out: Any, scratch: Any, tile: Any) -> None:
         number = uint64(nd_item.get_group().get_group_id(0))
         own = uint32(nd_item.get_local_id(0)) * uint32(ELEMENTS + 1)
-        first = number * uint64(nd_item.get_local_range(0)) * uint64(ELEMENTS)
-        load(nd_item, x, first, nothing, tile)
+        first = number * uint64(lanes * ELEMENTS)
+        load(nd_item, x, first, tile)
+        values = PrivateArray(ELEMENTS, dtype)
         value = nothing
-        for k in range(ELEMENTS):
-            value = dtype(combine(value, tile[uint64(own + uint32(k))]))
+        for k in _ALL:
+            values[k] = tile[uint64(own + uint32(k))]
+            value = dtype(combine(value, values[k]))
         before, _ = scan(nd_item, value, nothing, scratch)
         before = dtype(combine(carry[number], before))
-        for k in range(ELEMENTS):
-            after = dtype(combine(before, tile[uint64(own + uint32(k))]))
+        for k in _ALL:
+            after = dtype(combine(before, values[k]))
             tile[uint64(own + uint32(k))] = after if inclusive else before
             before = after
         store(nd_item, out, first, tile)
@@ -257,39 +281,149 @@ def make_tile_scan_kernel(
 
 
 @functools.cache
-def make_look_back_kernel(
-    op: str,
-    combine: Callable[[Any, Any], Any],
-    scan: Callable[..., Any],
-    access: tuple[Callable[..., Any], Callable[..., Any]],
-    dtype: type,
-    inclusive: bool,
-) -> Callable[..., None]:
-    """Scan all tiles in one launch, which reads and writes memory once.
+def make_look_back(
+    op: str, combine: Callable[[Any, Any], Any], dtype: type, lanes: int, is_packed: bool
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return functions with which a tile gets its number, and the result of all tiles before it.
 
     A tile publishes its total, and then looks back. Its first sub-group combines the totals of the
     tiles before it, one for each work-item at a time. It stops at the nearest tile that has
     published the result of all tiles up to itself. Tiles are numbered in the order in which groups
     start, so a tile waits only for groups that have started. Which totals are combined depends on
     timing, so results of reals would differ from run to run in their last bits. After D. Merrill
-    and M. Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back" (2016). Arguments as
-    for the others.
+    and M. Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back" (2016).
+
+    Args:
+        op, combine, dtype, lanes: as for the others.
+        is_packed: whether a value and its state share a word: an integer of at most 62 bits. It
+            is then published without a fence.
+
+    Their parameters:
+        progress (tiles + 2,): int64, or int32 if not ``is_packed``; zeros, also afterward: the last
+            tile clears it. How many tiles have started and have ended, and for each one whether
+            its total (1) or the result up to it (2) is available.
+        total, carry (tiles,): memory of ``dtype``; not used if ``is_packed``.
+        t: the number of the tile.
+        combined: the result for its elements.
+        initial: a value of ``dtype`` that comes before the first tile.
+        shared: local memory of ``dtype``, 1 element.
+        number: local memory of int64, 1 element.
+    """
+    nothing = identity(op, dtype)
+    word = int64 if is_packed else int32
+
+    def take(nd_item: Any, progress: Any, number: Any) -> Any:
+        if nd_item.get_local_id(0) == 0:
+            count = AtomicRef(progress, 0, memory_order=MemoryOrder.RELAXED)
+            number[0] = int64(count.fetch_add(word(1)))
+        group_barrier(nd_item.get_group(), MemoryScope.WORK_GROUP)
+        return number[0]
+
+    def look_back(
+        nd_item: Any,
+        progress: Any,
+        total: Any,
+        carry: Any,
+        t: Any,
+        combined: Any,
+        initial: Any,
+        shared: Any,
+    ) -> Any:
+        part = nd_item.get_sub_group()
+        lane = int32(part.get_local_id())
+        size = int32(part.get_max_local_range())
+
+        def publish(values: Any, value: Any, state: Any) -> None:
+            if is_packed:
+                packed = int64(value) * int64(4) + state
+                AtomicRef(progress, t + 2, memory_order=MemoryOrder.RELAXED).store(packed)
+            else:
+                values[uint64(t)] = value
+                AtomicRef(progress, t + 2, memory_order=MemoryOrder.RELEASE).store(word(state))
+
+        if part.get_group_id() == 0:
+            result = dtype(initial)
+            if t == 0:
+                if lane == 0:
+                    publish(carry, dtype(combine(result, combined)), int64(2))
+            else:
+                if lane == 0:
+                    publish(total, combined, int64(1))
+                result = nothing
+            last = t - 1
+            while last >= 0:
+                other = last - int64(lane)
+                state = word(2)
+                value = nothing
+                if other >= 0:
+                    if is_packed:
+                        ready = AtomicRef(progress, other + 2, memory_order=MemoryOrder.RELAXED)
+                    else:
+                        ready = AtomicRef(progress, other + 2, memory_order=MemoryOrder.ACQUIRE)
+                    state = ready.load()
+                    while state == 0:
+                        state = ready.load()
+                    if is_packed:
+                        value = dtype(state >> word(2))
+                        state = state & word(3)
+                    else:
+                        value = carry[uint64(other)] if state == 2 else total[uint64(other)]
+                nearest = int32(reduce_over_group(part, lane if state == 2 else size, "min"))
+                if lane > nearest:
+                    value = nothing
+                step = int32(1)
+                while step < size:  # the results are combined in the order of their tiles
+                    at = min(lane + step, size - int32(1))
+                    next_value = dtype(select_from_group(part, value, at))
+                    if lane + step < size:
+                        value = dtype(combine(next_value, value))
+                    step = int32(step * int32(2))
+                result = dtype(combine(value, result))
+                last = last - int64(size) if nearest == size else int64(-1)
+            ended = word(0)
+            if lane == 0:
+                if t > 0:
+                    publish(carry, dtype(combine(result, combined)), int64(2))
+                shared[0] = result
+                ended = AtomicRef(progress, 1, memory_order=MemoryOrder.ACQ_REL).fetch_add(word(1))
+            ended = word(select_from_group(part, ended, int32(0)))
+            if ended == word(progress.size - 3):  # no tile looks back any more
+                for i in range(int64(lane), progress.size, int64(size)):
+                    AtomicRef(progress, i, memory_order=MemoryOrder.RELAXED).store(word(0))
+        group_barrier(nd_item.get_group(), MemoryScope.WORK_GROUP)
+        return shared[0]
+
+    return take, look_back
+
+
+@functools.cache
+def make_look_back_kernel(
+    op: str,
+    combine: Callable[[Any, Any], Any],
+    scan: Callable[..., Any],
+    access: tuple[Callable[..., Any], Callable[..., Any]],
+    back: tuple[Callable[..., Any], Callable[..., Any]],
+    dtype: type,
+    lanes: int,
+    inclusive: bool,
+) -> Callable[..., None]:
+    """Scan all tiles in one launch, which reads and writes memory once.
+
+    Args:
+        op, combine, scan, access, dtype, lanes, inclusive: as for the others.
+        back: the results of :func:`make_look_back` for the operation, as device functions.
 
     Kernel parameters:
         x (n,): input of any real dtype.
         out (n,): output of ``dtype``; it may be ``x``.
-        progress (tiles + 1,): int32, zeros at first: how many tiles have started, and for each one
-            whether its total (1) or the result up to it (2) is available.
-        total, carry (tiles,): memory of ``dtype``.
-        initial: a scalar of ``dtype`` that comes before the first element.
+        progress, total, carry, initial, shared, number: see :func:`make_look_back`.
         scratch, tile: as for :func:`make_tile_scan_kernel`.
-        shared: local memory of ``dtype``, 1 element.
-        number: local memory of int32, 1 element.
     """
     nothing = identity(op, dtype)
     load, store = access
+    take, look_back = back
 
-    def look_back(
+    def one_pass_scan(
         nd_item: Any,
         x: Any,
         out: Any,
@@ -302,115 +436,189 @@ def make_look_back_kernel(
         shared: Any,
         number: Any,
     ) -> None:
-        group = nd_item.get_group()
-        part = nd_item.get_sub_group()
-        lane = part.get_local_id()
-        size = part.get_local_range()
-        if nd_item.get_local_id(0) == 0:
-            number[0] = AtomicRef(progress, 0, memory_order=MemoryOrder.RELAXED).fetch_add(int32(1))
-        group_barrier(group, MemoryScope.WORK_GROUP)
-        t = int64(number[0])
+        t = take(nd_item, progress, number)
         own = uint32(nd_item.get_local_id(0)) * uint32(ELEMENTS + 1)
-        first = uint64(t) * uint64(nd_item.get_local_range(0)) * uint64(ELEMENTS)
-        load(nd_item, x, first, nothing, tile)
+        first = uint64(t) * uint64(lanes * ELEMENTS)
+        load(nd_item, x, first, tile)
+        values = PrivateArray(ELEMENTS, dtype)
         value = nothing
-        for k in range(ELEMENTS):
-            value = dtype(combine(value, tile[uint64(own + uint32(k))]))
+        for k in _ALL:
+            values[k] = tile[uint64(own + uint32(k))]
+            value = dtype(combine(value, values[k]))
         before, combined = scan(nd_item, value, nothing, scratch)
-        if part.get_group_id() == 0:
-            if lane == 0:
-                if t == 0:
-                    carry[0] = dtype(combine(dtype(initial), combined))
-                    state = int32(2)
-                else:
-                    total[uint64(t)] = combined
-                    state = int32(1)
-                AtomicRef(progress, t + 1, memory_order=MemoryOrder.RELEASE).store(state)
-            result = nothing
-            last = t - 1
-            while last >= 0:
-                other = last - lane
-                state = int32(2)
-                value = nothing
-                if other >= 0:
-                    ready = AtomicRef(progress, other + 1, memory_order=MemoryOrder.ACQUIRE)
-                    state = ready.load()
-                    while state == 0:
-                        state = ready.load()
-                    value = carry[uint64(other)] if state == 2 else total[uint64(other)]
-                nearest = reduce_over_group(part, lane if state == 2 else size, "min")
-                if lane > nearest:
-                    value = nothing
-                step = 1
-                while step < size:  # the results are combined in the order of their tiles
-                    next_value = dtype(select_from_group(part, value, min(lane + step, size - 1)))
-                    if lane + step < size:
-                        value = dtype(combine(next_value, value))
-                    step *= 2
-                result = dtype(combine(value, result))
-                last = last - size if nearest == size else int64(-1)
-            if lane == 0:
-                if t == 0:
-                    result = dtype(initial)
-                else:
-                    carry[uint64(t)] = dtype(combine(result, combined))
-                    AtomicRef(progress, t + 1, memory_order=MemoryOrder.RELEASE).store(int32(2))
-                shared[0] = result
-        group_barrier(group, MemoryScope.WORK_GROUP)
-        before = dtype(combine(shared[0], before))
-        for k in range(ELEMENTS):
-            after = dtype(combine(before, tile[uint64(own + uint32(k))]))
+        earlier = look_back(nd_item, progress, total, carry, t, combined, initial, shared)
+        before = dtype(combine(earlier, before))
+        for k in _ALL:
+            after = dtype(combine(before, values[k]))
             tile[uint64(own + uint32(k))] = after if inclusive else before
             before = after
         store(nd_item, out, first, tile)
 
-    return look_back
+    return one_pass_scan
+
+
+def whole_flags(flags: Any) -> Any:
+    """Return eight elements of a mask in a word as bytes of 0 or 1; a device function."""
+    flags |= flags >> uint64(4)  # a byte other than 0 and 1 is true, too
+    flags |= flags >> uint64(2)
+    flags |= flags >> uint64(1)
+    return flags & uint64(_ONES)
+
+
+def flags_at_end(mask: Any, at: Any) -> Any:
+    """Return the elements of a mask from ``8 * at`` on likewise, 0 behind its end."""
+    flags = uint64(0)
+    for k in range(8):
+        i = at * uint64(8) + uint64(k)
+        if i < uint64(mask.size) and mask[i]:
+            flags |= uint64(1) << uint64(8 * k)
+    return flags
+
+
+def count_flags(flags: Any) -> Any:
+    """Return how many of eight elements are true; a device function."""
+    return int32((flags * uint64(_ONES)) >> uint64(56))
+
+
+@functools.cache
+def make_mask_count_kernel(
+    scan: Callable[..., Any],
+    back: tuple[Callable[..., Any], Callable[..., Any]],
+    flags: tuple[Callable[..., Any], ...],
+    lanes: int,
+) -> Callable[..., None]:
+    """Count the true elements of a mask before each tile.
+
+    A group counts ``TILES_COUNTED`` tiles, and adds up their counts together, in 16 bits each.
+
+    Args:
+        scan: the result of :func:`make_group_scan` for the addition of int64, as a device function.
+        back: the results of :func:`make_look_back` for packed sums of int64, as device functions.
+        flags: ``whole_flags``, ``flags_at_end`` and ``count_flags``, as device functions.
+        lanes: see above.
+
+    Kernel parameters:
+        mask (n,): input, boolean.
+        words (n // 8,): its memory as uint64; no elements if it is not aligned.
+        carry (tiles + 1,): output of int64; the last one is the number of all true elements.
+        progress (groups + 2,): see :func:`make_look_back`.
+        scratch: see above, of int64.
+        shared, number: local memory of int64, 1 element.
+    """
+    take, look_back = back
+    whole, at_end, count = flags
+
+    def mask_count(
+        nd_item: Any,
+        mask: Any,
+        words: Any,
+        carry: Any,
+        progress: Any,
+        scratch: Any,
+        shared: Any,
+        number: Any,
+    ) -> None:
+        t = take(nd_item, progress, number)
+        lane = int64(nd_item.get_local_id(0))
+        at = uint64(t) * uint64(lanes * 2 * TILES_COUNTED) + uint64(lane)
+        selected = int64(0)
+        if at - uint64(lane) + uint64(lanes * 2 * TILES_COUNTED) <= uint64(words.size):
+            loaded = PrivateArray(2 * TILES_COUNTED, uint64)
+            for k in _COUNTED_WORDS:
+                loaded[k] = words[at + uint64(k * lanes)]
+            for k in _COUNTED_WORDS:
+                selected += int64(count(whole(loaded[k]))) << int64(k // 2 * 16)
+        else:
+            for k in range(2 * TILES_COUNTED):
+                counted = count(at_end(mask, at + uint64(k * lanes)))
+                selected += int64(counted) << int64(k // 2 * 16)
+        _, packed = scan(nd_item, selected, int64(0), scratch)
+        total = int64(0)
+        own = int64(0)
+        for k in _TILES:
+            if k == lane:
+                own = total
+            total += (packed >> int64(16 * k)) & int64(0xFFFF)
+        before = look_back(nd_item, progress, carry, carry, t, total, int64(0), shared)
+        first = t * int64(TILES_COUNTED)
+        if lane < TILES_COUNTED and first + lane < carry.size - 1:
+            carry[uint64(first + lane)] = before + own
+        if lane == 0 and first + int64(TILES_COUNTED) >= carry.size - 1:
+            carry[uint64(carry.size - 1)] = before + total
+
+    return mask_count
 
 
 @functools.cache
 def make_tile_select_kernel(
-    scan: Callable[..., Any], access: tuple[Callable[..., Any], Callable[..., Any]]
+    scan: Callable[..., Any],
+    flags: tuple[Callable[..., Any], ...],
+    lanes: int,
+    dtype: type,
+    is_index: bool,
 ) -> Callable[..., None]:
-    """Write the selected elements of each tile after those of the tiles before.
+    """Write the selected elements of each tile after those of the tiles before, or their indices.
 
     Args:
         scan: the result of :func:`make_group_scan` for the addition of int32, as a device function.
-        access: the results of :func:`make_tile_access` for int32, as device functions.
+        flags, lanes: as for :func:`make_mask_count_kernel`.
+        dtype: the NumPy scalar type of ``out``.
+        is_index: whether indices are written, as int64.
 
     Kernel parameters:
-        x (n,): input.
-        mask (n,): input, boolean.
-        carry (tiles + 1,): input: how many elements are selected before each tile.
-        out (selected,): output of the dtype of x.
+        x (n,): input, of ``dtype``; ignored for indices.
+        mask, words: as for :func:`make_mask_count_kernel`.
+        carry (tiles + 1,): input, its output.
+        out (selected,): output of ``dtype``.
         scratch: see above, of int32.
-        tile: local memory of int32, ``ELEMENTS + 1`` elements for each work-item.
+        tile: local memory of uint64, 2 elements for each work-item.
+        counts: local memory of int32, 2 elements for each work-item.
     """
-    load, _ = access
+    whole, at_end, count = flags
 
     def tile_select(
-        nd_item: Any, x: Any, mask: Any, carry: Any, out: Any, scratch: Any, tile: Any
+        nd_item: Any,
+        x: Any,
+        mask: Any,
+        words: Any,
+        carry: Any,
+        out: Any,
+        scratch: Any,
+        tile: Any,
+        counts: Any,
     ) -> None:
         number = uint64(nd_item.get_group().get_group_id(0))
         lane = uint32(nd_item.get_local_id(0))
-        lanes = uint32(nd_item.get_local_range(0))
-        own = lane * uint32(ELEMENTS + 1)
-        first = number * uint64(lanes) * uint64(ELEMENTS)
-        load(nd_item, mask, first, int32(0), tile)
-        count = int32(0)
-        for k in range(ELEMENTS):
-            count = int32(count + tile[uint64(own + uint32(k))])
-        place, _ = scan(nd_item, count, int32(0), scratch)
-        for k in range(ELEMENTS):
-            is_selected = tile[uint64(own + uint32(k))]
-            tile[uint64(own + uint32(k))] = place if is_selected else int32(-1)
-            place = int32(place + is_selected)
+        at = (number * uint64(lanes) + uint64(lane)) * uint64(2)
+        own = uint64(lane * uint32(2))
+        if (number + uint64(1)) * uint64(2 * lanes) <= uint64(words.size):
+            low, high = whole(words[at]), whole(words[at + uint64(1)])
+        else:
+            low, high = at_end(mask, at), at_end(mask, at + uint64(1))
+        in_low = count(low)
+        before, _ = scan(nd_item, int32(in_low + count(high)), int32(0), scratch)
+        tile[own] = low
+        tile[own + uint64(1)] = high
+        counts[own] = before
+        counts[own + uint64(1)] = int32(before + in_low)
         group_barrier(nd_item.get_group(), MemoryScope.WORK_GROUP)
+        # A work-item has the same byte of each word.
+        shift = uint64((lane % uint32(8)) * uint32(8))
+        earlier = (uint64(1) << shift) - uint64(1)
+        places = PrivateArray(ELEMENTS, int32)
+        values = PrivateArray(ELEMENTS, dtype)
+        first = number * uint64(lanes * ELEMENTS) + uint64(lane)
+        for k in _ALL:
+            word = uint64(lane // uint32(8) + uint32(k * (lanes // 8)))
+            i = first + uint64(k * lanes)
+            places[k] = int32(-1)
+            if (tile[word] >> shift) & uint64(1) != uint64(0):
+                places[k] = int32(counts[word] + count(tile[word] & earlier))
+                values[k] = dtype(i) if is_index else x[i]
         target = carry[number]
-        for k in range(ELEMENTS):
-            at = lane + uint32(k) * lanes
-            place = tile[uint64(at + at // uint32(ELEMENTS))]
-            if place >= 0:
-                out[uint64(target + int64(place))] = x[first + uint64(at)]
+        for k in _ALL:
+            if places[k] >= 0:
+                out[uint64(target + int64(places[k]))] = values[k]
 
     return tile_select
 

@@ -1,7 +1,7 @@
 """Selection by masks in large arrays: elements, their indices, and masked assignment.
 
 The kernels use chained tiles, as those of :mod:`dparray.algorithms.line_scans`, and run on the same
-devices.
+devices. Other devices have :func:`dparray.algorithms.tiles.positions`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dparray._graph.reductions import REDUCTIONS
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement, placement_of
+from dparray.algorithms import tiles
 from dparray.algorithms.line_scans import MIN_ELEMENTS, chain_memory, chain_of, runs_scans
 from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange
@@ -60,7 +61,7 @@ def can_locate(x: ndarray) -> bool:
     traits = traits_of(x.queue)
     if is_fast and traits.shares_memory and traits.units <= _CORES_OF_NUMPY and config.host_tier:
         return False
-    return x.size >= MIN_ELEMENTS and runs_scans(x.queue)
+    return x.size >= MIN_ELEMENTS
 
 
 def can_select(x: ndarray, mask: ndarray) -> bool:
@@ -172,6 +173,8 @@ def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
 
 def positions(mask: ndarray) -> ndarray:
     """Return the flat indices where ``mask`` is true, as int64."""
+    if tiles.uses_tiles(mask.queue):
+        return tiles.positions(mask.reshape(-1))
     flat, count = _flat(mask)
     out = empty_on(placement_of(mask), (count,), _dtypes.int64)
     if count:
@@ -211,11 +214,11 @@ def _flat(mask: ndarray) -> tuple[ndarray, int]:
 def _launch(
     factory: Callable[..., Any], before: list[ndarray], mask: ndarray, after: list[ndarray]
 ) -> None:
-    tiles = -(-mask.size // _TILE)
-    chain = chain_memory(mask.queue, tiles, _dtypes.int64)
+    count = -(-mask.size // _TILE)
+    chain = chain_memory(mask.queue, count, _dtypes.int64)
     call_kernel(
         kernel_of(_with_claims, factory),
-        NdRange(tiles, 1),
+        NdRange(count, 1),
         *before,
         mask,
         *chain,

@@ -17,7 +17,9 @@ from dparray.algorithms import (
     sort_by_key,
     stable_argsort,
 )
+from dparray.algorithms import tiles as host_tiles
 from dparray.algorithms.histograms import count_in_bins, count_integers
+from dparray.algorithms.workspace import zeros
 from dparray.kernels import tiles
 from dparray.kernels.combine import OPERATIONS
 from tests.support import leave_out_radix_sort
@@ -63,6 +65,30 @@ def test_compact_equals_a_mask_and_reads_one_number(size: int, dtype: str, share
     generator = np.random.default_rng(size)
     x, mask = generator.integers(0, 99, size).astype(dtype), generator.random(size) < share
     np.testing.assert_array_equal(compact(dp.asarray(x), dp.asarray(mask)).asnumpy(), x[mask])
+
+
+@pytest.mark.parametrize("looks_back", [True, False])
+@pytest.mark.parametrize("start", [0, 1, 8])
+def test_views_of_masks_select_elements_and_indices(
+    start: int, looks_back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_tiles, "LOOKS_BACK", looks_back)
+    x = np.random.default_rng(start).integers(0, 3, 40_009).astype("u1")
+    mask = dp.asarray(x).view("?")[start:]  # a byte of 2 is true
+    expected = np.flatnonzero(x[start:])
+    np.testing.assert_array_equal(dp.nonzero(mask)[0].asnumpy(), expected)
+    found = compact(dp.asarray(x)[start:], mask).asnumpy()
+    np.testing.assert_array_equal(found, x[start:][expected])
+    assert compact(mask, mask).asnumpy().all()
+
+
+def test_scans_and_selections_leave_their_memory_zero() -> None:
+    x = dp.asarray(np.arange(70_001))
+    for _ in range(2):
+        inclusive_scan(x)
+        compact(x, x > 5)
+    progress = zeros(x.queue, 100, np.dtype("i4"))
+    assert not progress.asnumpy().any()
 
 
 @pytest.mark.parametrize("bins", [1, 7, 64, 5000, 100_000])
@@ -113,48 +139,82 @@ def test_distances_by_tiles_of_both_sets(shape: tuple[int, ...], dtype: str) -> 
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
+LANES = 16
+
+
+def _local(*sizes: int, dtype: str = "i8") -> list[dp.LocalAccessor]:
+    return [dp.LocalAccessor(size, np.dtype(dtype)) for size in sizes]
+
+
 @pytest.mark.parametrize("sub_group", [4, 8])
-def test_the_kernels_are_right_in_the_simulator(sub_group: int) -> None:
-    x = np.arange(300, dtype="i8") % 7
+def test_a_scan_in_three_launches_is_right_in_the_simulator(sub_group: int) -> None:
+    x = np.arange(700, dtype="i8") % 7
     combine = OPERATIONS["add"].combine
-    scan, access = tiles.make_group_scan(combine, np.int64), tiles.make_tile_access(np.int64)
-    total, carry, out = np.zeros(3, "i8"), np.zeros(4, "i8"), np.zeros(300, "i8")
-    scratch, tile = (dp.LocalAccessor(size, np.dtype("i8")) for size in (8, 8 * 17))
-    ranges = dp.NdRange(24, 8), dp.NdRange(8, 8)
+    scan = tiles.make_group_scan(combine, np.int64, LANES)
+    access = tiles.make_tile_access(np.int64, LANES)
+    total, carry, out = np.zeros(3, "i8"), np.zeros(4, "i8"), np.zeros(700, "i8")
+    scratch, tile = _local(LANES, LANES * 17)
+    ranges = dp.NdRange(3 * LANES, LANES), dp.NdRange(LANES, LANES)
     options = {"sub_group_size": sub_group}
-    functions = ("add", combine, scan, np.int64)
-    dp.simulate(tiles.make_tile_total_kernel(*functions), ranges[0], x, total, scratch, **options)
-    sums = [x[at : at + 128].sum() for at in (0, 128, 256)]
+    functions = ("add", combine, scan)
+    reducing = tiles.make_tile_total_kernel(*functions, np.int64, LANES)
+    dp.simulate(reducing, ranges[0], x, total, scratch, **options)
+    sums = [x[at : at + 256].sum() for at in (0, 256, 512)]
     assert total.tolist() == sums
-    carrying = tiles.make_carry_kernel(*functions)
+    carrying = tiles.make_carry_kernel(*functions, np.int64)
     dp.simulate(carrying, ranges[1], total, carry, scratch, np.int64(3), **options)
     assert carry.tolist() == [3, *(3 + np.cumsum(sums))]
-    scanning = tiles.make_tile_scan_kernel(*functions[:3], access, np.int64, True)
+    scanning = tiles.make_tile_scan_kernel(*functions, access, np.int64, LANES, True)
     dp.simulate(scanning, ranges[0], x, carry, out, scratch, tile, **options)
     assert out.tolist() == (3 + x.cumsum()).tolist()
-    mask, chosen = x > 3, np.zeros((x > 3).sum(), "i8")
-    dp.simulate(
-        tiles.make_tile_total_kernel(*functions), ranges[0], mask, total, scratch, **options
-    )
-    dp.simulate(carrying, ranges[1], total, carry, scratch, np.int64(0), **options)
-    scan, access = tiles.make_group_scan(combine, np.int32), tiles.make_tile_access(np.int32)
-    scratch, tile = (dp.LocalAccessor(size, np.dtype("i4")) for size in (8, 8 * 17))
-    selecting = tiles.make_tile_select_kernel(scan, access)
-    dp.simulate(selecting, ranges[0], x, mask, carry, chosen, scratch, tile, **options)
-    assert chosen.tolist() == x[mask].tolist()
+
+
+@pytest.mark.parametrize("is_aligned", [True, False])
+def test_a_selection_is_right_in_the_simulator(is_aligned: bool) -> None:
+    x = np.random.default_rng(1).integers(0, 7, 2300)
+    mask = x > 3
+    words = mask[: mask.size // 8 * 8].view("u8") if is_aligned else np.zeros(0, "u8")
+    combine, options = OPERATIONS["add"].combine, {"sub_group_size": 4}
+    scan = tiles.make_group_scan(combine, np.int64, LANES)
+    back = tiles.make_look_back("add", combine, np.int64, LANES, True)
+    flags = tiles.whole_flags, tiles.flags_at_end, tiles.count_flags
+    carry, progress = np.zeros(10, "i8"), np.zeros(5, "i8")
+    counting = tiles.make_mask_count_kernel(scan, back, flags, LANES)
+    local = _local(LANES, 1, 1)
+    arguments = (mask, words, carry, progress)
+    dp.simulate(counting, dp.NdRange(3 * LANES, LANES), *arguments, *local, **options)
+    assert carry.tolist() == [int(mask[: 256 * each].sum()) for each in range(10)]
+    assert not progress.any()
+    scan = tiles.make_group_scan(combine, np.int32, LANES)
+    local = [*_local(LANES, dtype="i4"), *_local(2 * LANES, dtype="u8")]
+    local += _local(2 * LANES, dtype="i4")
+    for is_index, expected in ((False, x[mask]), (True, np.flatnonzero(mask))):
+        selecting = tiles.make_tile_select_kernel(scan, flags, LANES, np.int64, is_index)
+        out = np.zeros(expected.size, "i8")
+        arguments = (mask if is_index else x, mask, words, carry, out)
+        dp.simulate(selecting, dp.NdRange(9 * LANES, LANES), *arguments, *local, **options)
+        assert out.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("op", UFUNCS)
 @pytest.mark.parametrize("inclusive", [True, False])
-def test_a_scan_in_one_launch_is_right_in_the_simulator(op: str, inclusive: bool) -> None:
-    x = np.random.default_rng(1).integers(1, 4, 700)
-    combine, progress = OPERATIONS[op].combine, np.zeros(7, "i4")
-    total, carry, out = np.zeros(6, "i8"), np.zeros(6, "i8"), np.zeros(700, "i8")
-    scan, access = tiles.make_group_scan(combine, np.int64), tiles.make_tile_access(np.int64)
-    kernel = tiles.make_look_back_kernel(op, combine, scan, access, np.int64, inclusive)
-    local = [dp.LocalAccessor(size, np.dtype("i8")) for size in (8, 8 * 17, 1)]
-    arguments = (x, out, progress, total, carry, np.int64(2), *local)
-    number = dp.LocalAccessor(1, np.dtype("i4"))
-    dp.simulate(kernel, dp.NdRange(48, 8), *arguments, number, sub_group_size=4)
-    expected = UFUNCS[op].accumulate([2, *x])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_a_scan_in_one_launch_is_right_in_the_simulator(
+    dtype: type, inclusive: bool, op: str
+) -> None:
+    x = np.random.default_rng(1).integers(1, 4, 1400) * np.where(np.arange(1400) % 90, 1, -1)
+    is_packed = dtype is np.int32
+    combine, progress = OPERATIONS[op].combine, np.zeros(8, "i8" if is_packed else "i4")
+    total, carry, out = (np.zeros(size, dtype) for size in (6, 6, 1400))
+    scan = tiles.make_group_scan(combine, dtype, LANES)
+    access = tiles.make_tile_access(dtype, LANES)
+    back = tiles.make_look_back(op, combine, dtype, LANES, is_packed)
+    kernel = tiles.make_look_back_kernel(op, combine, scan, access, back, dtype, LANES, inclusive)
+    name = np.dtype(dtype).str[1:]
+    local = [*_local(LANES, LANES * 17, 1, dtype=name), *_local(1)]
+    arguments = (x, out, progress, total, carry, dtype(2), *local)
+    with np.errstate(over="ignore"):
+        dp.simulate(kernel, dp.NdRange(6 * LANES, LANES), *arguments, sub_group_size=4)
+        expected = UFUNCS[op].accumulate([2, *x], dtype=dtype)
     assert out.tolist() == (expected[1:] if inclusive else expected[:-1]).tolist()
+    assert not progress.any()
