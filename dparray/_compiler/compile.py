@@ -139,7 +139,7 @@ def _obtained(
             cache.save(key, kernel.to_bytes())
             for each in store.recorded_targets:
                 other = kernel if each == target else make(each)
-                store.record(stored_key(each), other.to_bytes())
+                store.record(stored_key(each), other.to_bytes(has_seconds=False))
             kernel_memory.put(key, kernel)
             return kernel
 

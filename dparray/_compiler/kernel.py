@@ -159,13 +159,13 @@ class Kernel:
                 details=str(error),
             ) from error
 
-    def to_bytes(self) -> bytes:
-        """Return the bytes for the disk cache."""
+    def to_bytes(self, *, has_seconds: bool = True) -> bytes:
+        """Return the bytes for the disk cache; without times for wheels, which are reproducible."""
         head = {
             "entry": self.entry,
             "name": self.name,
             "types": self.types,
-            "seconds": float(self.seconds),
+            "seconds": float(self.seconds) if has_seconds else 0.0,
             "build_options": self.build_options,
             "module": len(self.module),
             "target": self.target,

@@ -88,6 +88,17 @@ def test_bundled_kernels_equal_compiled_ones(file: Path) -> None:
     assert (kept.module, kept.entry, kept.types) == (made.module, made.entry, made.types)
 
 
+def test_two_files_of_the_same_kernels_have_the_same_bytes(file: Path) -> None:
+    contents = []
+    for name in ("first", "second"):
+        make(file.with_name(name), TEXT.format(10), TEXT.format(11))
+        contents.append(file.with_name(name).read_bytes())
+        empty_cache(file)
+        compile.forget()
+    assert contents[0] == contents[1]
+    assert len(contents[0]) > 1000
+
+
 def test_bundled_kernels_of_other_files_are_ignored(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
