@@ -169,11 +169,14 @@ def _compiles_to(node: ast.FunctionDef | ast.Lambda, code: types.CodeType) -> bo
         compiled = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
     except (SyntaxError, ValueError):
         return False
-    return _instructions(_first_inside(_first_inside(compiled))) == _instructions(code)
+    alone_code = _inner(_inner(compiled, "outer"), getattr(node, "name", "<lambda>"))
+    return _instructions(alone_code) == _instructions(code)
 
 
-def _first_inside(code: types.CodeType) -> types.CodeType:
-    return next(one for one in code.co_consts if isinstance(one, types.CodeType))
+def _inner(code: types.CodeType, name: str) -> types.CodeType:
+    """Return the code of a function inside. From Python 3.14 on, its annotations come first."""
+    inner = (one for one in code.co_consts if isinstance(one, types.CodeType))
+    return next(one for one in inner if one.co_name == name)
 
 
 def _instructions(code: types.CodeType) -> list[Any]:
