@@ -246,6 +246,7 @@ with _startup.explained():
             placement as placement,
         )
         from dparray._simulator.simulate import simulate as simulate
+        from dparray.gradients.kernels import differentiable as differentiable
         from dparray.gradients.transforms import (
             checkpoint as checkpoint,
             custom_gradient as custom_gradient,

@@ -39,6 +39,7 @@ NAMES = {
     "distribute": "dparray.sharding.distribute:",
     "checkpoint": "dparray.gradients.transforms:",
     "custom_gradient": "dparray.gradients.transforms:",
+    "differentiable": "dparray.gradients.kernels:",
     "grad": "dparray.gradients.transforms:",
     "hessian": "dparray.gradients.transforms:",
     "hvp": "dparray.gradients.transforms:",

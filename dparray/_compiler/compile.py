@@ -14,7 +14,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dparray import _hooks, _log, config
 from dparray._codegen.elementwise import function_of
@@ -26,6 +26,7 @@ from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
 from dparray._ir.checks import record_checks
+from dparray._ir.instructions import Function
 from dparray._language.advice import Advice
 from dparray._language.errors import Refusal, described_refusal
 from dparray._language.references import called_device_functions, referred_values
@@ -42,6 +43,18 @@ from dparray.memory.kernels import kernel_memory
 lock = threading.RLock()
 
 
+class Derived(NamedTuple):
+    """Another program that is compiled in place of a function's, such as its adjoint.
+
+    Attributes:
+        name: tells it from others of the same function, in keys.
+        program: returns the program.
+    """
+
+    name: str
+    program: Callable[[], Function]
+
+
 def obtain_kernel(
     function: Callable[..., Any],
     types: Sequence[str],
@@ -49,6 +62,7 @@ def obtain_kernel(
     target: Target,
     labels: Sequence[str] = (),
     queue: Any = None,
+    derived: Derived | None = None,
 ) -> Kernel:
     """Return the kernel of ``function`` for these types: from memory, from disk, or compiled now.
 
@@ -61,19 +75,22 @@ def obtain_kernel(
         target: the target of the device.
         labels: the parameters with their types, for error messages.
         queue: the queue of the launch; its driver loads its compiler meanwhile.
+        derived: the program to compile, if it is another one; the types are those of its arguments.
 
     Raises:
         KernelCompileError: it does not compile.
     """
+    if derived is not None:
+        options = {**options, "derived": derived.name}
     key = kernel_key(function, types, options, target)
     if key is None:
-        kernel = compile_kernel(function, types, options, target, labels)
+        kernel = compile_kernel(function, types, options, target, labels, derived)
     else:
         kernel = _obtained(
             key,
             target,
             lambda each: stored_kernel_key(function, types, options, each),
-            lambda each: _compile_once(key, each, function, types, options, each, labels),
+            lambda each: _compile_once(key, each, function, types, options, each, labels, derived),
             queue,
         )
     for line, text in kernel.advice.cuts:
@@ -258,8 +275,9 @@ def compile_kernel(
     options: Mapping[str, Any],
     target: Target,
     labels: Sequence[str] = (),
+    derived: Derived | None = None,
 ) -> Kernel:
-    """Compile ``function`` without looking into caches."""
+    """Compile ``function``, or the program derived from it, without looking into caches."""
     # Imported here: a program whose kernels are cached never needs them.
     from dparray._compiler import llvm
     from dparray._language import frontend
@@ -271,10 +289,14 @@ def compile_kernel(
         compiler.start()  # It loads LLVM while the kernel is translated here.
         started = time.perf_counter()
         try:
-            program = frontend.translation(function, types[own], is_checked)
+            advice = NO_ADVICE
+            if derived is not None:
+                program = derived.program()
+            else:
+                program, advice, *_ = frontend.translation(function, types[own], is_checked)
             if is_checked:
-                record_checks(program.function)
-            entry, text = llvm.module(program.function)
+                record_checks(program)
+            entry, text = llvm.module(program)
             text += DIMENSIONS.format(options.get("dimensions") or parse(types[0]).ndim)
             compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))
         except Refusal as refusal:
@@ -288,7 +310,6 @@ def compile_kernel(
             message = f"kernel {function.__name__} does not compile: {error}"
             raise _compile_error(message, details=str(error)) from error
     _warn_of_tables(function, types)
-    advice = program.advice
     return _finished(function.__name__, entry, compiled, target, types, options, started, advice)
 
 

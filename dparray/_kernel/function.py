@@ -520,13 +520,18 @@ class KernelFunction:
         all_types, options = (item, *types), self.options
         if not self._has_item:  # Its types do not contain the number of dimensions.
             all_types, options = types, {**options, "dimensions": int(item[-1])}
+        labels, derived = self._parameter_labels(types), self._derived(all_types)
         compiled = compile.obtain_kernel(
-            self.py_func, all_types, options, target, self._parameter_labels(types), queue
+            self.py_func, all_types, options, target, labels, queue, derived
         )
         kernels[item, types, target] = compiled
         if size and compiled.advice.unread:
             self._warn_of_dimensions(compiled.advice, size)
         return compiled
+
+    def _derived(self, types: Sequence[str]) -> compile.Derived | None:
+        """Return the program to compile for some types, if it is not that of the function."""
+        return None
 
     def _warn_of_dimensions(self, advice: Advice, size: Sequence[int]) -> None:
         """Warn if several work-items look the same to a kernel, a common mistake of CUDA users."""

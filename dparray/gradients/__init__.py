@@ -14,6 +14,7 @@ from dparray.gradients import operators as operators
 from dparray.gradients import products as products
 from dparray.gradients import special as special
 from dparray.gradients import statistics as statistics
+from dparray.gradients.kernels import differentiable
 from dparray.gradients.transforms import (
     checkpoint,
     custom_gradient,
@@ -31,6 +32,7 @@ from dparray.gradients.transforms import (
 __all__ = [
     "checkpoint",
     "custom_gradient",
+    "differentiable",
     "grad",
     "hessian",
     "hvp",

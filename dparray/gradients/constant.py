@@ -45,8 +45,8 @@ _REASONS: dict[str, tuple[str, ...]] = {
         *("packbits", "unpackbits", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"),
         *("bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm"),
     ),
-    "kernels have no derivative yet; write array statements, or give the derivative with "
-    "dp.custom_gradient, whose rule may call another kernel": ("call_kernel", "call_kernel_async"),
+    "a kernel returns nothing; call it as a function of its inputs: "
+    'f = dp.differentiable(kernel, out="x"); y = f(range, x)': ("call_kernel", "call_kernel_async"),
 }
 
 

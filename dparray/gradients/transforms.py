@@ -546,7 +546,7 @@ def custom_gradient(f: Function) -> Function:
     @functools.wraps(f)
     def with_rule(*arguments: Any) -> Any:
         flat, structure = flatten(arguments)
-        level = _innermost(flat)
+        level = innermost(flat)
         if level is None:
             return f(*arguments)[0]
         places = [i for i, x in enumerate(flat) if type(x) is Traced and x._level is level]
@@ -567,17 +567,15 @@ def custom_gradient(f: Function) -> Function:
 
         if level.is_forward:
             tangents = [flat[place]._origin for place in places]
-            moved = _transposed_again(transposed, outs, [values[i] for i in places], tangents)
-            return unflatten(
-                of_result, [with_tangent(y, level, t) for y, t in zip(outs, moved, strict=True)]
-            )
-        node = _Own([flat[place]._origin for place in places], outs, transposed)
+            moving = [values[place] for place in places]
+            return unflatten(of_result, with_tangents(transposed, outs, moving, tangents, level))
+        node = Own([flat[place]._origin for place in places], outs, transposed)
         return unflatten(of_result, [Traced(y, level, (node, i)) for i, y in enumerate(outs)])
 
     return with_rule
 
 
-class _Own(Node):
+class Own(Node):
     """A recorded call with a rule of its own."""
 
     __slots__ = ("_rule",)
@@ -595,7 +593,7 @@ def _name(f: Function) -> str:
     return getattr(f, "__name__", "the function")
 
 
-def _innermost(flat: Sequence[Any]) -> Level | None:
+def innermost(flat: Sequence[Any]) -> Level | None:
     """Return the innermost level among arrays."""
     level = None
     for x in leaves_of(flat):
@@ -641,10 +639,14 @@ def _cotangents_of(
     return made
 
 
-def _transposed_again(
-    rule: Function, outs: Sequence[Any], inputs: Sequence[Any], tangents: Sequence[Any]
+def with_tangents(
+    rule: Function,
+    outs: Sequence[Any],
+    inputs: Sequence[Any],
+    tangents: Sequence[Any],
+    of: Level,
 ) -> list[Any]:
-    """Return the tangents of results by transposing a rule, which is linear in cotangents."""
+    """Return results in forward mode, by transposing a rule, which is linear in cotangents."""
     with Level() as level:
         nodes = [Node([], [Spec(y)]) for y in outs]
         gs = [
@@ -654,7 +656,8 @@ def _transposed_again(
         for g, t in zip(rule(gs), tangents, strict=True):
             if type(g) is Traced and g._level is level:
                 roots.append((g._origin, t))
-        return backward(roots, [(node, 0) for node in nodes])
+        moved = backward(roots, [(node, 0) for node in nodes])
+    return [with_tangent(y, of, t) for y, t in zip(outs, moved, strict=True)]
 
 
 def checkpoint(f: Function) -> Function:
@@ -675,7 +678,7 @@ def checkpoint(f: Function) -> Function:
     @functools.wraps(f)
     def recomputed(*arguments: Any, **options: Any) -> Any:
         flat, structure = flatten(arguments)
-        level = _innermost(flat)
+        level = innermost(flat)
         if level is None or level.is_forward:
             return f(*arguments, **options)
         places = [i for i, x in enumerate(flat) if type(x) is Traced and x._level is level]
@@ -699,7 +702,7 @@ def checkpoint(f: Function) -> Function:
             return cotangents
 
         specs = [Spec(y) for y in outs]
-        node = _Own([flat[place]._origin for place in places], outs, pulled)
+        node = Own([flat[place]._origin for place in places], outs, pulled)
         return unflatten(of_result, [Traced(y, level, (node, i)) for i, y in enumerate(outs)])
 
     return recomputed

@@ -177,8 +177,8 @@ ELSEWHERE |= {
     f"dp.{name}": "calls a function with its own operands; tests/gradients/test_statements.py"
     for name in names_in(
         """
-        checkpoint custom_gradient grad hessian hvp jacobian jvp linearize stop_gradient
-        value_and_grad vjp
+        checkpoint custom_gradient differentiable grad hessian hvp jacobian jvp linearize
+        stop_gradient value_and_grad vjp
         """
     )
 }

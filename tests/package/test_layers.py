@@ -50,21 +50,21 @@ BUDGETS = {
     "runtime": 4_300,
     "memory": 4_190,
     "graph": 2_185,
-    "ir": 2_420,
+    "ir": 3_900,
     "language": 15_360,
     "codegen": 3_730,
-    "compiler": 7_350,
+    "compiler": 7_400,
     "evaluate": 5_150,
     "array": 7_240,
     "kernels": 5_010,
     "functions": 23_190,
     "compiled": 8_690,
-    "satellites": 25_900,
+    "satellites": 26_300,
     "tools": 10_920,
 }
 
 # The same for the tests.
-BUDGET_OF_TESTS = 94_900
+BUDGET_OF_TESTS = 95_700
 
 # Satellites in the folders of the core.
 SATELLITES = (
@@ -85,7 +85,7 @@ USERS = {
 HOST_HALF = [
     *("exceptions", "_hooks", "config", "_dtypes", "_layout", "_type_keys", "_driver.marks"),
     *("_runtime.startup", "_graph.node", "_graph.ops", "_graph.reductions"),
-    *("_ir.facts", "_ir.interpreter", "_ir.passes", "_ir.text", "_ir.verify"),
+    *("_ir.adjoint", "_ir.facts", "_ir.interpreter", "_ir.passes", "_ir.text", "_ir.verify"),
     *("_codegen.elementwise", "_codegen.reduction_text", "_evaluate.schedule"),
     *("_language.source", "_language.references", "_language.scalar_functions"),
     *("_compiler.cache", "_compiler.llvm", "_compiler.key", "_scheduling.heft"),

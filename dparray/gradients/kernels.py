@@ -1,0 +1,393 @@
+"""Derivatives of kernels: the adjoint of a kernel is a kernel, and so is that of the adjoint."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dparray import config
+from dparray._array.ndarray import ndarray
+from dparray._compiler.compile import Derived, lock
+from dparray._graph.derivatives import OF_OPS
+from dparray._ir.adjoint import Adjoint, NoDerivative, adjoint, cotangent, gradient, plain_updates
+from dparray._ir.instructions import Function
+from dparray._kernel.decorators import kernel_of
+from dparray._kernel.function import KernelFunction
+from dparray._kernel.index_space import as_index_space
+from dparray._language.errors import Refusal
+from dparray._language.references import UNASSIGNED
+from dparray._type_keys import Signature, parse
+from dparray.exceptions import GradientError
+from dparray.gradients.public import dp
+from dparray.gradients.traced import Spec, Traced, is_float
+from dparray.gradients.transforms import Own, innermost, with_tangents
+from dparray.kernel_api import NdRange
+
+_TAPE = "tape of "  # no parameter has a name with spaces
+
+
+class AdjointKernel(KernelFunction):
+    """The adjoint of a kernel or of another adjoint, as a kernel.
+
+    Its arguments are those of the original, with the cotangents of outputs in their place, then a
+    tape and the gradients of the wanted arguments.
+    """
+
+    def __init__(self, form: Form, wanted: Sequence[str]) -> None:
+        kernel = form.kernel
+        super().__init__(kernel.py_func, kernel.options, has_item=kernel._has_item)
+        self.form, self.wanted = form, tuple(wanted)
+        self.__name__ = self.__qualname__ = f"adjoint of {kernel.__name__}"
+        names = [cotangent(n) if n in form.outputs else n for n in kernel._parameters]
+        self.given = tuple(names)
+        self._parameters = (*names, f"{_TAPE}{kernel.__name__}", *map(gradient, self.wanted))
+        self._checked = self  # Debug mode checks the original.
+        self._adjoints: dict[Any, Adjoint] = {}
+
+    def adjoint(self, types: Signature) -> Adjoint:
+        """Return the adjoint for the types of the original's arguments, the item first.
+
+        Raises:
+            GradientError: it has none.
+        """
+        self._watch()
+        references = self._references
+        if any(read(name, UNASSIGNED) is not value for read, name, value in references):
+            self._forget(references)
+            self._watch()
+        found = self._adjoints.get(types)
+        if found is None:
+            found = self._adjoints[types] = self._made(types)
+        return found
+
+    def _made(self, types: Signature) -> Adjoint:
+        form = self.form
+        function = form.program(types)
+        dimensions = parse(types[0]).ndim
+        try:
+            return adjoint(function, dimensions, self.wanted, tuple(form.outputs), OF_OPS)
+        except NoDerivative as error:
+            raise _refused(form.kernel, error) from None
+
+    def _forget(self, references: Any) -> None:
+        self._adjoints = {}
+        super()._forget(references)
+
+    def _derived(self, types: Sequence[str]) -> Derived:
+        own = tuple(types[: 1 + len(self.given)])
+
+        def program() -> Function:
+            function = self.adjoint(own).function
+            plain_updates(function)
+            return function
+
+        return Derived(self.description, program)
+
+    @property
+    def description(self) -> str:
+        """A text that differs from that of other kernels of the same function."""
+        form = self.form
+        inner = form.kernel.description if isinstance(form.kernel, AdjointKernel) else ""
+        return f"adjoint of {inner or 'it'} by {self.wanted} from {tuple(form.outputs)}"
+
+
+class TapeKernel(AdjointKernel):
+    """Computes how many elements of the tape a work-item of an adjoint needs."""
+
+    def __init__(self, form: Form, wanted: Sequence[str]) -> None:
+        super().__init__(form, wanted)
+        self.__name__ = self.__qualname__ = f"tape of {form.kernel.__name__}"
+        self._parameters = (*self.given, f"size of {self.__name__}")
+
+    def _derived(self, types: Sequence[str]) -> Derived:
+        derived = super()._derived(types)
+        own = tuple(types[: 1 + len(self.given)])
+        return Derived(f"tape of {derived.name}", lambda: self.adjoint(own).size())
+
+
+def _refused(kernel: KernelFunction, error: NoDerivative) -> GradientError:
+    """Return the error for a kernel without a derivative, with its line."""
+    place, line = error.place, ""
+    where = f"kernel {kernel.py_func.__name__}"
+    if place is not None:
+        where += f", line {place.line}"
+        line = linecache.getline(place.file, place.line).strip()
+    shown = f"\n    {line}" if line else ""
+    if isinstance(kernel, AdjointKernel):
+        return GradientError(
+            f"{where}: only its first derivative is available, because its adjoint {error}{shown}"
+        )
+    return GradientError(
+        f"{where}: it {error}, which has no derivative; {error.fix}, or give the derivative with "
+        f"dp.custom_gradient{shown}"
+    )
+
+
+class Form:
+    """A kernel with the arguments that it writes.
+
+    Attributes:
+        kernel: the kernel.
+        outputs: for each output the input whose shape, dtype and placement it has, or a shape.
+        inputs: the names of the other arguments.
+    """
+
+    def __init__(self, kernel: KernelFunction, outputs: Mapping[str, Any]) -> None:
+        self.kernel, self.outputs = kernel, dict(outputs)
+        names = kernel.given if isinstance(kernel, AdjointKernel) else kernel._parameters
+        self.inputs = tuple([n for n in names if n not in outputs and not n.startswith(_TAPE)])
+        self._adjoints: dict[tuple[str, ...], AdjointForm] = {}
+
+    def adjoint(self, wanted: Sequence[str]) -> AdjointForm:
+        """Return the form of the adjoint."""
+        key = tuple(wanted)
+        if key not in self._adjoints:
+            self._adjoints[key] = AdjointForm(
+                AdjointKernel(self, key), {gradient(n): n for n in key}
+            )
+        return self._adjoints[key]
+
+    def program(self, types: Signature) -> Function:
+        """Return the program for the types of its arguments, the item first."""
+        from dparray._language.frontend import translated
+
+        try:
+            with lock:
+                return translated(self.kernel.py_func, types)
+        except Refusal:
+            self.kernel._compile(types[0], tuple(types[1:]))  # raises the error of the kernel
+            raise
+
+    def created(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the outputs, filled with zeros."""
+        like = next(x for x in values.values() if isinstance(x, ndarray) and x.dtype.kind in "fc")
+        made = {}
+        for name, shape in self.outputs.items():
+            spec = Spec(values[shape]) if isinstance(shape, str) else Spec(like).reshaped(shape)
+            made[name] = spec.zeros()
+        return made
+
+    def run(self, space: Any, wanted: Sequence[str], *inputs: Any) -> tuple[Any, ...]:
+        """Launch the kernel; return its outputs.
+
+        Raises:
+            GradientError: it has no derivative by one of the wanted inputs.
+        """
+        values = dict(zip(self.inputs, inputs, strict=True))
+        outputs = self.created(values)
+        values |= outputs
+        arguments = tuple([values[name] for name in self.kernel._parameters])
+        if wanted:
+            self.adjoint(wanted).kernel.adjoint(self.types(space, arguments))
+        self.kernel._launch(space, arguments)
+        return tuple(outputs.values())
+
+    def types(self, space: Any, arguments: tuple[Any, ...]) -> Signature:
+        """Return the types of the arguments of a launch of the kernel, the item first."""
+        is_nd = isinstance(space, NdRange)
+        item = f"nditem:{len(space.global_range)}" if is_nd else f"item:{len(space)}"
+        return item, *self.kernel._bind(arguments)[0]
+
+
+class AdjointForm(Form):
+    """The form of an adjoint kernel."""
+
+    kernel: AdjointKernel
+
+    def __init__(self, kernel: AdjointKernel, outputs: Mapping[str, Any]) -> None:
+        super().__init__(kernel, outputs)
+        self._sizes: TapeKernel | None = None
+
+    def program(self, types: Signature) -> Function:
+        """Return the adjoint as a program of its own."""
+        found = self.kernel._made(types[: 1 + len(self.kernel.given)])
+        if found.has_tape:
+            raise GradientError(
+                f"kernel {self.kernel.py_func.__name__}: only its first derivative is available, "
+                "because its adjoint has a tape for the values that loops carry"
+            )
+        return found.function
+
+    def run(self, space: Any, wanted: Sequence[str], *inputs: Any) -> tuple[Any, ...]:
+        """Launch the adjoint; return the gradients.
+
+        Raises:
+            GradientError: it has no derivative by one of the wanted inputs.
+        """
+        values = dict(zip(self.inputs, inputs, strict=True))
+        kernel = self.kernel
+        for name in (*kernel.wanted, *map(cotangent, kernel.form.outputs)):
+            values[name] = dp.ascontiguousarray(values[name])
+        place = Spec(values[kernel.wanted[0]])
+        for name in kernel.given:
+            if name not in values:  # the tape of an adjoint, which is differentiated without one
+                values[name] = place.changed((1,), np.dtype("i4")).zeros()
+        found = kernel.adjoint(kernel.form.types(space, tuple([values[n] for n in kernel.given])))
+        if found.takes:
+            for name in map(cotangent, kernel.form.outputs):
+                values[name] = values[name].copy()
+        made = []
+        for name in kernel.wanted:
+            spec = Spec(values[name])
+            is_half = spec.dtype == np.float16
+            made.append(spec.changed(spec.shape, np.dtype("f4") if is_half else spec.dtype).zeros())
+        tape = place.changed((1,), found.cell.dtype).zeros()
+        if found.has_tape:
+            tape = self.tape(space, tuple([values[name] for name in kernel.given]), tape)
+        arguments = (*[values[name] for name in kernel.given], tape, *made)
+        if wanted:
+            self.adjoint(wanted).kernel.adjoint(self.types(space, arguments))
+        kernel._launch(space, arguments)
+        return tuple(
+            [
+                d if d.dtype == values[name].dtype else dp.astype(d, values[name].dtype)
+                for d, name in zip(made, kernel.wanted, strict=True)
+            ]
+        )
+
+    def tape(self, space: Any, given: tuple[Any, ...], like: ndarray) -> ndarray:
+        """Return memory for the values that loops carry, as much as the work-items need."""
+        if self._sizes is None:
+            self._sizes = TapeKernel(self.kernel.form, self.kernel.wanted)
+        needed = Spec(like).changed((1,), np.dtype("i4")).zeros()
+        self._sizes._launch(space, (*given, needed))
+        items = prod(space.global_range if isinstance(space, NdRange) else space)
+        with config.override(fallback="allow"):  # It reads no data of the program.
+            size = int(needed[0])
+        return dp.empty((max(1, size * items),), dtype=like.dtype, sycl_queue=like.queue)
+
+
+def _call(
+    form: Form, space: Any, inputs: Sequence[Any], wanted: Sequence[str] = ()
+) -> tuple[Any, ...]:
+    """Launch a kernel whose arguments may be traced; record it.
+
+    Args:
+        form: the kernel.
+        space: the range.
+        inputs: the arguments.
+        wanted: the inputs that are differentiated by transformations within.
+    """
+    level = innermost([x for x in inputs if type(x) is Traced])
+    if level is None:
+        return form.run(space, wanted, *inputs)
+    if level.recording is not None:
+        made: tuple[Any, ...] = level.recording.call(form.run, (space, wanted, *inputs), {})
+        return made
+    places = [
+        n for n, x in enumerate(inputs) if type(x) is Traced and x._level is level and is_float(x)
+    ]
+    values = [x._value if type(x) is Traced and x._level is level else x for x in inputs]
+    names = tuple([form.inputs[place] for place in places])
+    outs = _call(form, space, values, tuple(dict.fromkeys((*names, *wanted))))
+    kept = [_kept(x) for x in values]
+    backward = form.adjoint(names)
+
+    def pulled(gs: list[Any]) -> list[Any]:
+        given = dict(zip(form.inputs, [read() for read in kept], strict=True))
+        given |= {cotangent(name): g for name, g in zip(form.outputs, gs, strict=True)}
+        return list(_call(backward, space, [given[name] for name in backward.inputs]))
+
+    if level.is_forward:
+        tangents = [inputs[place]._origin for place in places]
+        return tuple(with_tangents(pulled, outs, [values[n] for n in places], tangents, level))
+    node = Own([inputs[place]._origin for place in places], outs, pulled)
+    return tuple([Traced(y, level, (node, n)) if is_float(y) else y for n, y in enumerate(outs)])
+
+
+def _kept(x: Any) -> Callable[[], Any]:
+    """Return a function that returns an argument as it is now.
+
+    The copy is pending. A kernel needs an array in memory, and reads the argument itself as long as
+    nobody has written to it, which evaluates the copy.
+    """
+    if type(x) is not ndarray:
+        return lambda: x
+    copy = x.copy()
+    return lambda: x if copy.is_pending else copy
+
+
+def differentiable(kernel: Any, **outputs: Any) -> Callable[..., Any]:
+    """Return a kernel as a function that returns what it writes, and has a gradient.
+
+    The function is called with the range and the kernel's other arguments, in their order or by
+    name. It creates the outputs, filled with zeros, launches the kernel and returns them. Its
+    derivative is another kernel, compiled when it is first needed: it computes the values of a
+    work-item again and goes backward through its statements.
+
+    A kernel has a derivative if its work-items read inputs and write outputs: ``out[i] = value``,
+    ``out[i] += value`` with the id of the work-item, and atomic additions. It may have branches,
+    loops and device functions. Gradients are those by arrays; numbers are constants.
+
+    Args:
+        kernel: an object made by :func:`kernel`.
+        **outputs: for each array that it writes, the name of the input whose shape, dtype and
+            placement it has, or a shape.
+
+    Returns:
+        A function that returns the output, or a tuple of the outputs in the order given here.
+
+    Raises:
+        GradientError: an output is not a parameter. When the function is called with differentiated
+            arrays: the kernel has no derivative, as with barriers, local memory, or elements that
+            are read after they are written. The error names the line.
+
+    Example:
+        >>> @dp.kernel
+        ... def cube(item, x, out):
+        ...     i = item.get_id(0)
+        ...     out[i] = x[i] ** 3
+        >>> cubed = dp.differentiable(cube, out="x")
+        >>> cubed(dp.Range(2), dp.asarray([1.0, 2.0])).tolist()
+        [1.0, 8.0]
+        >>> dp.grad(lambda x: dp.sum(cubed(dp.Range(2), x)))(dp.asarray([1.0, 2.0])).tolist()
+        [3.0, 12.0]
+    """
+    launched = kernel_of(kernel)
+    names = launched._parameters
+    for name, like in outputs.items():
+        known = [n for n in names if n not in outputs]
+        if name not in names or (isinstance(like, str) and like not in known):
+            raise GradientError(
+                f"differentiable: {name}={like!r}; an output is a parameter of kernel "
+                f"{launched.__name__} ({', '.join(names)}) and is like one of the others "
+                f"({', '.join(known)}), or has a shape"
+            )
+    if not outputs:
+        raise GradientError(
+            f"differentiable: kernel {launched.__name__} has no output; name the parameters that "
+            f"it writes: dp.differentiable({launched.__name__}, {names[-1]}={names[0]!r})"
+        )
+    shapes = {n: s if isinstance(s, str) else _shape(s) for n, s in outputs.items()}
+    form = Form(launched, shapes)
+
+    @functools.wraps(launched.py_func)
+    def call(index_space: Any, *inputs: Any, **named: Any) -> Any:
+        space = as_index_space(index_space)
+        if named or len(inputs) != len(form.inputs):
+            inputs = _completed(form, inputs, named)
+        made = _call(form, space, inputs)
+        return made if len(made) > 1 else made[0]
+
+    return call
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return tuple(map(int, shape)) if isinstance(shape, tuple | list) else (int(shape),)
+
+
+def _completed(form: Form, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return all inputs in their order."""
+    values = dict(zip(form.inputs, inputs, strict=False)) | dict(named)
+    missing = [name for name in form.inputs if name not in values]
+    if missing or len(values) != len(form.inputs) or len(inputs) + len(named) != len(values):
+        raise GradientError(
+            f"kernel {form.kernel.__name__}: its inputs are {', '.join(form.inputs)}, after the "
+            f"range; got {len(inputs)} and {', '.join(named) or 'none'} by name"
+        )
+    return tuple([values[name] for name in form.inputs])

@@ -1,0 +1,290 @@
+"""Derivatives of kernels: by finite differences, against array operations, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from tests.gradients import device_code as code
+from tests.gradients.test_rules import product, slope
+
+_random = np.random.default_rng(0)
+
+
+def _normal(*shape: int) -> Any:
+    return _random.normal(size=shape)
+
+
+#: A kernel, its range, its output, and its arguments.
+CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
+    (code.chain, 50, "x", (_normal(50), _normal(50))),
+    (code.stencil, 50, "u", (_normal(50), _normal(50))),
+    (code.heat, (6, 7), "u", (_normal(6, 7),)),
+    (code.wrapped, 9, "u", (_normal(9),)),
+    (code.rows, 20, 20, (_normal(20, 7), _normal(20))),
+    (code.pairwise, 20, 20, (_normal(20, 3), _normal(15, 3))),
+    (code.gather, 50, "x", (_normal(50), _random.integers(0, 50, 50))),
+    (code.scatter, 6, "x", (_normal(6), _random.permutation(6))),
+    (code.interleaved, 9, 18, (_normal(9),)),
+    (code.store_in_branch, 30, "x", (_normal(30),)),
+    (code.before_loop, 20, "x", (_normal(20), 7)),
+    (code.conditional_sum, 30, "x", (_normal(30), _normal(11))),
+    (code.reassigned, 30, "x", (_normal(30),)),
+    (code.triangle, 10, 10, (_normal(10, 5),)),
+    (code.window, 20, "x", (_normal(20), 2)),
+    (code.largest, 10, 10, (_normal(10, 5),)),
+    (code.recurrence, 10, 10, (_normal(10, 5),)),
+    (code.fixed_recurrence, 10, "x", (_normal(10),)),
+    (code.breaks, 20, "x", (_normal(20), _normal(9) * 0.6)),
+    (code.breaks, 20, "x", (_normal(20), _normal(9) * 0.1)),
+    (code.growth, 20, "x", (_normal(20),)),
+    (code.newton, 20, "x", (_normal(20),)),
+    (code.functions_of_device, 20, "x", (_normal(20), _normal(20))),
+    (code.nested, 7, "b", (_normal(5, 5), _normal(7))),
+    (code.three_loops, 9, "a", (_normal(9),)),
+    (code.steps, 6, "x", (_normal(6), 3)),
+    (code.steps, 6, "x", (_normal(6), 20)),
+    (code.with_else, 26, "x", (_normal(26),)),
+    (code.early_return, 29, "x", (_normal(29),)),
+    (code.accumulated, 7, 7, (_normal(7, 5),)),
+    (code.overwritten, 17, "a", (_normal(17),)),
+    (code.reduction, 17, 2, (_normal(17), _normal(1))),
+    (code.powers, 29, "x", (np.abs(_normal(29)) + 0.1, _random.integers(-3, 4, 29))),
+    (code.mathematics, 29, "x", (_normal(29), _normal(29))),
+    (code.vectors, 6, 6, (_normal(6, 3),)),
+    (code.parts, 6, 6, (_normal(6, 4),)),
+    (code.in_groups, dp.NdRange((4, 8), (2, 4)), "x", (_normal(4, 8),)),
+]
+
+
+def _name(value: Any) -> str:
+    return getattr(value, "__name__", "")
+
+
+def weighted(kernel: Any, space: Any, out: Any) -> Callable[..., Any]:
+    """Return a scalar function of a kernel's inputs: the sum of its output with weights."""
+    f = dp.differentiable(kernel, out=out)
+
+    def total(*inputs: Any) -> Any:
+        y = f(space, *inputs)
+        weights = np.random.default_rng(1).uniform(0.5, 1.5, y.shape)
+        return dp.sum(y * dp.asarray(weights))
+
+    return total
+
+
+@pytest.mark.parametrize(("kernel", "space", "out", "arguments"), CASES, ids=_name)
+def test_a_gradient_is_that_of_finite_differences(
+    kernel: Any, space: Any, out: Any, arguments: tuple[Any, ...]
+) -> None:
+    f = weighted(kernel, space, out)
+    places = [k for k, x in enumerate(arguments) if getattr(x, "dtype", "") == np.float64]
+    inputs = [dp.asarray(x) if isinstance(x, np.ndarray) else x for x in arguments]
+    random = np.random.default_rng(2)
+    gradients = dp.grad(f, tuple(places))(*inputs)
+    for place, gradient in zip(places, gradients, strict=True):
+
+        def by_one(x: Any, place: int = place) -> Any:
+            return f(*inputs[:place], x, *inputs[place + 1 :])
+
+        along = random.normal(size=arguments[place].shape)
+        expected = slope(by_one, [arguments[place]], [along], 1e-6)
+        assert np.isclose(product([gradient], [along]), expected, rtol=1e-6, atol=1e-7), place
+
+
+def same(first: Callable[..., Any], second: Callable[..., Any], *inputs: Any) -> None:
+    """Compare values and gradients of two functions of arrays."""
+    numbers = tuple(range(len(inputs)))
+    value, gradients = dp.value_and_grad(first, numbers)(*inputs)
+    other, expected = dp.value_and_grad(second, numbers)(*inputs)
+    assert np.isclose(float(value), float(other))
+    for ours, theirs in zip(gradients, expected, strict=True):
+        assert (ours.dtype, ours.queue) == (theirs.dtype, theirs.queue)
+        np.testing.assert_allclose(ours.asnumpy(), theirs.asnumpy(), rtol=1e-6, atol=1e-9)
+
+
+def test_gradients_are_those_of_array_operations() -> None:
+    heat = dp.differentiable(code.heat, out="u")
+    pairwise = dp.differentiable(code.pairwise, out=8)
+
+    def heat_of_arrays(u: Any) -> Any:
+        v = u.copy()
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+        v[1:-1, 1:-1] += 0.1 * (around - 4 * u[1:-1, 1:-1])
+        return dp.sum(v**3)
+
+    def pairwise_of_arrays(p: Any, q: Any) -> Any:
+        distances = dp.sum((p[:, None] - q) ** 2, axis=2)
+        return dp.sum(dp.sqrt(dp.sum(1 / dp.sqrt(distances + 0.1), axis=1)))
+
+    u, p, q = (dp.asarray(_normal(*shape)) for shape in ((6, 5), (8, 3), (5, 3)))
+    same(lambda u: dp.sum(heat((6, 5), u) ** 3), heat_of_arrays, u)
+    same(lambda p, q: dp.sum(dp.sqrt(pairwise(8, p, q))), pairwise_of_arrays, p, q)
+
+
+def test_several_outputs_complex_numbers_and_names() -> None:
+    both = dp.differentiable(code.two_outputs, b="x", a="x")
+    x = dp.asarray(_normal(5))
+    _, a = both(5, x)
+    np.testing.assert_allclose(a.asnumpy(), np.sin(x.asnumpy()) * x.asnumpy())
+
+    def first(x: Any) -> Any:
+        b, a = both(dp.Range(5), x=x)
+        return dp.sum(a) + 3 * dp.sum(b)
+
+    same(first, lambda x: dp.sum(dp.sin(x) * x) + 3 * dp.sum(dp.sin(x) + 2 * x), x)
+    same(lambda x: dp.sum(both(5, x)[0]), lambda x: dp.sum(dp.sin(x) + 2 * x), x)
+    z = dp.asarray(_normal(4) + 1j * _normal(4))
+    squared = dp.differentiable(code.of_complex, out="z")
+    same(
+        lambda z: dp.sum(dp.abs(squared(4, z)) ** 2),
+        lambda z: dp.sum(dp.abs(z * z * 2j + dp.real(z)) ** 2),
+        z,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_gradient_has_the_dtype_of_its_input(dtype: str) -> None:
+    f = dp.differentiable(code.stencil, out="u")
+    u, c = (dp.asarray(_normal(20), dtype=dtype) for _ in range(2))
+    wide = [x.astype("float64") for x in (u, c)]
+    gradient = dp.grad(lambda u, c: dp.sum(f(20, u, c) ** 2), (0, 1))
+    for ours, expected in zip(gradient(u, c), gradient(*wide), strict=True):
+        assert ours.dtype == dtype
+        tolerance = 0.02 if dtype == "float16" else 1e-5
+        np.testing.assert_allclose(ours.asnumpy(), expected.asnumpy(), tolerance, tolerance)
+
+
+def test_conventions_are_those_of_arrays() -> None:
+    x = dp.asarray([0.0, -1.0, 2.0])
+    ties = dp.differentiable(code.equal_at_ties, out="x")
+    root = dp.differentiable(code.guarded_root, out="x")
+    assert dp.grad(lambda x: dp.sum(ties(3, x)))(x).tolist() == [1.5, -2.0, 5.0]
+    assert dp.grad(lambda x: dp.sum(root(3, x)))(x).tolist() == [0.0, 0.0, 0.5 / 2**0.5]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "space", "out", "arguments"),
+    [case for case in CASES if case[0].__name__ in ("chain", "heat", "wrapped", "reduction")],
+    ids=_name,
+)
+def test_second_derivatives(kernel: Any, space: Any, out: Any, arguments: tuple[Any, ...]) -> None:
+    rest = [dp.asarray(each) for each in arguments[1:]]
+    f, x = weighted(kernel, space, out), arguments[0]
+    gradient = dp.grad(lambda x: dp.sin(f(x, *rest)))
+    along = np.random.default_rng(3).normal(size=x.shape)
+    step = 1e-6
+    pair = [gradient(dp.asarray(x + sign * step * along)).asnumpy() for sign in (1, -1)]
+    expected = (pair[0] - pair[1]) / (2 * step)
+    _, found = dp.jvp(gradient, (dp.asarray(x),), (dp.asarray(along),))
+    np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+    _, pull = dp.vjp(gradient, dp.asarray(x))
+    np.testing.assert_allclose(pull(dp.asarray(along))[0].asnumpy(), expected, 1e-5, 1e-6)
+
+
+def test_a_second_derivative_through_a_tape_is_refused() -> None:
+    f = weighted(code.recurrence, 3, 3)
+    with pytest.raises(dp.GradientError, match="recurrence: only its first derivative is avail"):
+        dp.hessian(f)(dp.asarray(_normal(3, 2)))
+
+
+def test_arguments_are_read_as_they_were() -> None:
+    f = dp.differentiable(code.stencil, out="u")
+
+    def program(u: Any) -> Any:
+        c = dp.asarray(np.ones(2000))
+        y = f(2000, u, c)
+        c[...] = 100.0
+        return dp.sum(y**2)
+
+    u = dp.asarray(_normal(2000))
+    same(program, lambda u: dp.sum(f(2000, u, dp.ones(2000)) ** 2), u)
+    same(
+        lambda u: dp.sum(f(9, u[::2], u[:9])), lambda u: dp.sum(f(9, u[::2] * 1, u[:9] * 1)), u[:18]
+    )
+
+
+def test_a_jitted_gradient_replays_kernels() -> None:
+    f = dp.differentiable(code.stencil, out="u")
+    c = dp.asarray(_normal(20))
+    both = dp.value_and_grad(lambda u: dp.sum(f(dp.Range(20), u, c) ** 2))
+    fast = dp.jit(both)
+    for _ in range(4):
+        u = dp.asarray(_normal(20))
+        value, gradient = fast(u)
+        expected, other = both(u)
+        assert np.isclose(float(value), float(expected))
+        np.testing.assert_allclose(gradient.asnumpy(), other.asnumpy())
+
+
+FACTOR = 2.0
+
+
+@dp.kernel
+def scaled(item: Any, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = x[i] * FACTOR
+
+
+def test_a_changed_global_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    gradient = dp.grad(weighted(scaled, 2, "x"))
+    before = gradient(dp.ones(2)).asnumpy()
+    monkeypatch.setitem(globals(), "FACTOR", 5.0)
+    np.testing.assert_allclose(gradient(dp.ones(2)).asnumpy(), 2.5 * before)
+
+
+#: Kernels without a derivative, the statement that has none, and the reason.
+REFUSED: list[tuple[Any, str, str]] = [
+    (code.in_place, "x[i] = x[i] * 2", "writes x, which is not an output"),
+    (code.read_after_write, "out[i] = x[i] + out[i - 1]", "reads out, which other work-items"),
+    (code.squared_output, "out[i] = out[i] * out[i]", "needs the old value"),
+    (code.at_barrier, "dp.group_barrier(", "at a barrier"),
+    (code.with_local, "tile[", "local memory"),
+    (code.sum_of_group, "dp.reduce_over_group", "combines values of several work-items"),
+    (code.atomic_result, "fetch_add(x[i])", "fetch_add whose result it uses"),
+    (code.atomic_maximum, "fetch_max", "an atomic fetch_max"),
+    (code.both_ways, "fetch_add(x[i])", "with and without an atomic operation"),
+    (code.own_array, "dp.PrivateArray", "an array of its own"),
+    (code.chosen_array, "out[i] = a[i]", "accesses one of several arrays"),
+    (code.gamma, "math.lgamma", "math.lgamma has no derivative rule"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "line", "reason"), REFUSED, ids=_name)
+def test_a_kernel_without_a_derivative_is_refused_with_its_line_before_the_launch(
+    kernel: Any, line: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launches = []
+    monkeypatch.setattr(type(kernel), "_launch", lambda *given: launches.append(given))
+    x = dp.ones(4)
+    given = {"y": x, "tile": dp.LocalAccessor(4, dp.float64)}
+    names = kernel._parameters
+    inputs = [given.get(name, x) for name in names if name != "out"]
+    in_groups = kernel in (code.at_barrier, code.with_local, code.sum_of_group)
+    space = dp.NdRange((4,), (4,)) if in_groups else dp.Range(4)
+    f = dp.differentiable(kernel, out="x")
+    with pytest.raises(dp.GradientError) as caught:
+        dp.grad(lambda x: dp.sum(f(space, x, *inputs[1:])))(x)
+    text = str(caught.value)
+    number = int(text.partition("line ")[2].partition(":")[0])
+    with open(code.__file__) as file:
+        assert line in file.read().splitlines()[number - 1]
+    assert text.startswith(f"kernel {kernel.__name__}, line ")
+    assert reason in text
+    assert not launches
+
+
+def test_wrong_outputs_are_refused() -> None:
+    with pytest.raises(dp.GradientError, match=r"y='x'; an output is a parameter of kernel heat"):
+        dp.differentiable(code.heat, y="x")
+    with pytest.raises(dp.GradientError, match=r"dp.differentiable\(heat, out='u'\)"):
+        dp.differentiable(code.heat)
+    f = dp.differentiable(code.heat, out="u")
+    with pytest.raises(dp.GradientError, match="its inputs are u, after the range; got 2"):
+        f(4, dp.ones(4), dp.ones(4))
+    with pytest.raises(dp.KernelCompileError):
+        dp.grad(lambda x: dp.sum(f(4, x)))(dp.ones(4))
