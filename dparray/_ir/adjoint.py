@@ -59,6 +59,10 @@ class NoDerivative(Exception):
         self.fix = fix
 
 
+class NotGathered(Exception):
+    """A gradient is computed by additions to memory, not as a sum for each of its elements."""
+
+
 class Adjoint(NamedTuple):
     """An adjoint.
 
@@ -115,7 +119,7 @@ def adjoint(
         raise NoDerivative(
             str(error), error.op, "choose between numbers: x[i] if condition else y[i]"
         ) from None
-    return _Adjoint(function, dimensions, wanted, outputs, rules).run()
+    return Writer(function, dimensions, wanted, outputs, rules).run()
 
 
 class _Scope:
@@ -137,7 +141,7 @@ class _Scope:
         self.parent = parent
 
 
-class _Adjoint:
+class Writer:
     """Writes one adjoint.
 
     Attributes:
@@ -156,7 +160,7 @@ class _Adjoint:
         rules: Rules,
     ) -> None:
         self.function, self.outputs, self.rules = function, outputs, {**rules, **_OTHERS}
-        self.wanted = [name for name in _arrays(function) if name in wanted]
+        self.wanted = [name for name in arrays_of(function) if name in wanted]
         self.scope = _Scope()
         self.place: Place | None = None
         self.entry: list[Op] = []
@@ -164,6 +168,8 @@ class _Adjoint:
         self.tape: Op | None = None
         self.tops: Op | None = None
         self.widths: dict[int, int] = {}
+        #: The ids of the work-item that is computed again, if it is another one.
+        self.ids: list[Op] = []
         self.result = Function(f"adjoint_of_{function.name}")
         self.gradients: dict[str, Op] = {}
         _check(function, outputs)
@@ -216,7 +222,7 @@ class _Adjoint:
         self.tape_parts = array_parameters(self.tape_name, self.cell, 1)
         self.tape_at = len(made)
         for name in self.wanted:
-            pointer, dimensions = _arrays(self.function)[name]
+            pointer, dimensions = arrays_of(self.function)[name]
             assert isinstance(pointer.type, Pointer)
             element = pointer.type.element
             parts = array_parameters(
@@ -262,6 +268,9 @@ class _Adjoint:
     def forward(self, op: Op) -> None:
         """Compute the value of an op again."""
         if op.name in ("store", "atomic", "print", "check"):
+            return
+        if op.name == "index" and self.ids:
+            self.scope.values[id(op)] = self.ids[op.attribute[1]]
             return
         if op.name == "if":
             copy = Op("if", None, [self.value(op.operands[0])], place=op.place)
@@ -627,6 +636,8 @@ class _Adjoint:
 
     def begin_tape(self, run: Op, count: Op, width: int) -> None:
         """Reserve a part of the tape around a loop that runs forward."""
+        if self.ids:
+            raise NotGathered
         if self.tape is None:
             self.tape = self.tape_parts[2]
             self.tops = Op("allocate", Pointer(I64, PRIVATE), [], 1)
@@ -746,7 +757,7 @@ class _Value:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, front: _Adjoint, op: Op) -> None:
+    def __init__(self, front: Writer, op: Op) -> None:
         self.front, self.op = front, op
 
     def made(self, name: str, *operands: Any, kind: Any = None, attribute: Any = None) -> _Value:
@@ -793,7 +804,7 @@ class _Value:
         return self.compared("eq", other)
 
 
-def _functions(front: _Adjoint) -> dict[str, Callable[..., Any]]:
+def _functions(front: Writer) -> dict[str, Callable[..., Any]]:
     """Return the functions that the texts of rules call."""
 
     def mathematics(name: str) -> Callable[..., _Value]:
@@ -842,7 +853,7 @@ def root(pointer: Op) -> Op:
     return pointer
 
 
-def _arrays(function: Function) -> dict[str, tuple[Op, int]]:
+def arrays_of(function: Function) -> dict[str, tuple[Op, int]]:
     """Return the pointer and the number of dimensions of each array argument."""
     found: dict[str, tuple[Op, int]] = {}
     for parameter in function.parameters:
@@ -976,13 +987,13 @@ def _varied(function: Function, active: Collection[str]) -> set[int]:
     return found
 
 
-def _is_id(op: Op, dimension: int) -> bool:
+def is_id(op: Op, dimension: int) -> bool:
     """Return whether an index is the id of the work-item in a dimension."""
     if op.name == "add":  # in a range that is launched in pieces
         parts = [each for each in op.operands if each.name != "parameter"]
         starts = [each.attribute for each in op.operands if each.name == "parameter"]
         is_moved = [(each.part, each.dimension) for each in starts] == [("start", dimension)]
-        return is_moved and _is_id(parts[0], dimension)
+        return is_moved and is_id(parts[0], dimension)
     return op.name == "index" and op.attribute == ("global_id", dimension)
 
 
@@ -1023,15 +1034,15 @@ def _axes_by_strides(array: Op, index: Op, dimensions: int) -> list[Op]:
 def _is_own(function: Function, name: str, dimensions: int) -> bool:
     """Return whether no two work-items access the same element of an array."""
     accesses = [
-        axes_of(op.operands[0], _arrays(function)[name][1])
+        axes_of(op.operands[0], arrays_of(function)[name][1])
         for op in walk(function.body)
         if op.name in ("load", "store", "atomic")
         and root(op.operands[0]).attribute.argument == name
     ]
     return all(
         any(
-            all(len(axes) > axis and _is_id(axes[axis], dimension) for axes in accesses)
-            for axis in range(_arrays(function)[name][1])
+            all(len(axes) > axis and is_id(axes[axis], dimension) for axes in accesses)
+            for axis in range(arrays_of(function)[name][1])
         )
         for dimension in range(dimensions)
     )

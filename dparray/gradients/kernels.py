@@ -13,20 +13,31 @@ import numpy as np
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._compiler.compile import Derived, lock
+from dparray._driver import traits_of
 from dparray._graph.derivatives import OF_OPS
-from dparray._ir.adjoint import Adjoint, NoDerivative, adjoint, cotangent, gradient, plain_updates
+from dparray._ir.adjoint import (
+    Adjoint,
+    NoDerivative,
+    NotGathered,
+    adjoint,
+    cotangent,
+    gradient,
+    plain_updates,
+)
+from dparray._ir.gathering import gathered
 from dparray._ir.instructions import Function
 from dparray._kernel.decorators import kernel_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.index_space import as_index_space
 from dparray._language.errors import Refusal
 from dparray._language.references import UNASSIGNED
+from dparray._runtime import rounding
 from dparray._type_keys import Signature, parse
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
 from dparray.gradients.traced import Spec, Traced, is_float
 from dparray.gradients.transforms import Own, innermost, with_tangents
-from dparray.kernel_api import NdRange
+from dparray.kernel_api import NdRange, Range
 
 _TAPE = "tape of "  # no parameter has a name with spaces
 
@@ -108,6 +119,41 @@ class TapeKernel(AdjointKernel):
         derived = super()._derived(types)
         own = tuple(types[: 1 + len(self.given)])
         return Derived(f"tape of {derived.name}", lambda: self.adjoint(own).size())
+
+
+class GatherKernel(AdjointKernel):
+    """Computes the gradient by one argument, with a work-item for each of its elements."""
+
+    def __init__(self, form: Form, name: str, dimensions: int) -> None:
+        super().__init__(form, [name])
+        self.__name__ = self.__qualname__ = f"gradient of {form.kernel.__name__}"
+        sizes = [f"size {number}" for number in range(dimensions)]
+        self._parameters = (*self.given, gradient(name), *sizes)
+        self._programs: dict[Any, Function | None] = {}
+
+    def program(self, types: Signature) -> Function | None:
+        """Return the program for the types of the original's arguments, if there is one."""
+        if types not in self._programs:
+            form, (name,) = self.form, self.wanted
+            function, dimensions = form.program(types), parse(types[0]).ndim
+            try:
+                made = gathered(function, dimensions, name, tuple(form.outputs), OF_OPS)
+            except NotGathered:
+                made = None
+            self._programs[types] = made
+        return self._programs[types]
+
+    def _forget(self, references: Any) -> None:
+        self._programs = {}
+        super()._forget(references)
+
+    def _derived(self, types: Sequence[str]) -> Derived:
+        def program() -> Function:
+            made = self.program(tuple(types[: 1 + len(self.given)]))
+            assert made is not None
+            return made
+
+        return Derived(f"gather: {self.description}", program)
 
 
 def _refused(kernel: KernelFunction, error: NoDerivative) -> GradientError:
@@ -202,6 +248,7 @@ class AdjointForm(Form):
     def __init__(self, kernel: AdjointKernel, outputs: Mapping[str, Any]) -> None:
         super().__init__(kernel, outputs)
         self._sizes: TapeKernel | None = None
+        self._gathers: dict[str, GatherKernel] = {}
 
     def program(self, types: Signature) -> Function:
         """Return the adjoint as a program of its own."""
@@ -227,28 +274,69 @@ class AdjointForm(Form):
         for name in kernel.given:
             if name not in values:  # the tape of an adjoint, which is differentiated without one
                 values[name] = place.changed((1,), np.dtype("i4")).zeros()
-        found = kernel.adjoint(kernel.form.types(space, tuple([values[n] for n in kernel.given])))
-        if found.takes:
-            for name in map(cotangent, kernel.form.outputs):
-                values[name] = values[name].copy()
-        made = []
+        given = tuple([values[name] for name in kernel.given])
+        types = kernel.form.types(space, given)
+        made = {}
         for name in kernel.wanted:
             spec = Spec(values[name])
             is_half = spec.dtype == np.float16
-            made.append(spec.changed(spec.shape, np.dtype("f4") if is_half else spec.dtype).zeros())
-        tape = place.changed((1,), found.cell.dtype).zeros()
-        if found.has_tape:
-            tape = self.tape(space, tuple([values[name] for name in kernel.given]), tape)
-        arguments = (*[values[name] for name in kernel.given], tape, *made)
+            made[name] = spec.changed(spec.shape, np.dtype("f4") if is_half else spec.dtype).zeros()
         if wanted:
-            self.adjoint(wanted).kernel.adjoint(self.types(space, arguments))
-        kernel._launch(space, arguments)
+            tape = place.changed((1,), np.dtype("i4")).zeros()
+            all_types = self.types(space, (*given, tape, *made.values()))
+            self.adjoint(wanted).kernel.adjoint(all_types)
+        rest = [name for name in kernel.wanted if not self.gather(name, space, types, given, made)]
+        if rest:
+            form = self if len(rest) == len(made) else kernel.form.adjoint(rest)
+            form.scatter(space, types, values, [made[name] for name in rest])
         return tuple(
             [
                 d if d.dtype == values[name].dtype else dp.astype(d, values[name].dtype)
-                for d, name in zip(made, kernel.wanted, strict=True)
+                for name, d in made.items()
             ]
         )
+
+    def gather(
+        self,
+        name: str,
+        space: Any,
+        types: Signature,
+        given: tuple[Any, ...],
+        made: Mapping[str, ndarray],
+    ) -> bool:
+        """Compute the gradient by an argument as a gather; return whether that is possible."""
+        d, groups = made[name], traits_of(made[name].queue).groups
+        if not isinstance(space, Range) or d.ndim != len(space):
+            return False
+        if not rounding.is_whole(space, groups) or not rounding.is_whole(d.shape, groups):
+            return False
+        if name not in self._gathers:
+            self._gathers[name] = GatherKernel(self.kernel.form, name, d.ndim)
+        gathering = self._gathers[name]
+        if gathering.program(types) is None:
+            return False
+        gathering._launch(Range(*d.shape), (*given, d, *space))
+        return True
+
+    def scatter(
+        self,
+        space: Any,
+        types: Signature,
+        values: dict[str, Any],
+        made: Sequence[ndarray],
+    ) -> None:
+        """Compute gradients by additions to their elements, which are 0 before."""
+        kernel = self.kernel
+        found = kernel.adjoint(types)
+        if found.takes:
+            values = dict(values)
+            for name in map(cotangent, kernel.form.outputs):
+                values[name] = values[name].copy()
+        tape = Spec(made[0]).changed((1,), found.cell.dtype).zeros()
+        given = tuple([values[name] for name in kernel.given])
+        if found.has_tape:
+            tape = self.tape(space, given, tape)
+        kernel._launch(space, (*given, tape, *made))
 
     def tape(self, space: Any, given: tuple[Any, ...], like: ndarray) -> ndarray:
         """Return memory for the values that loops carry, as much as the work-items need."""

@@ -45,6 +45,31 @@ def wrapped(item: Any, u: Any, out: Any) -> None:
 
 
 @dp.kernel
+def behind(item: Any, u: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = u[i - 1] * u[i - 2]
+
+
+@dp.kernel
+def shifted(item: Any, u: Any, out: Any) -> None:
+    i = item.get_id(0)
+    if i == 0:
+        out[i] = u[i + 1]
+    else:
+        out[i] = u[i - 1] * u[i + 2] + math.sin(u[i])
+
+
+@dp.kernel
+def turned(item: Any, u: Any, out: Any) -> None:
+    i = item.get_id(0)
+    j = item.get_id(1)
+    s = 1.0
+    for k in range(4):
+        s = s * u[j, i] + k * u[j, i + 1]
+    out[i, j] = s
+
+
+@dp.kernel
 def rows(item: Any, a: Any, b: Any, out: Any) -> None:
     i = item.get_id(0)
     total = 0.0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray.gradients.kernels import Form, GatherKernel
 from tests.gradients import device_code as code
 from tests.gradients.test_rules import product, slope
 
@@ -25,6 +26,10 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
     (code.stencil, 50, "u", (_normal(50), _normal(50))),
     (code.heat, (6, 7), "u", (_normal(6, 7),)),
     (code.wrapped, 9, "u", (_normal(9),)),
+    (code.behind, 10, 10, (_normal(9),)),
+    (code.shifted, 9, 9, (_normal(12),)),
+    (code.shifted, 7, 12, (_normal(12),)),
+    (code.turned, (4, 5), (4, 5), (_normal(5, 6),)),
     (code.rows, 20, 20, (_normal(20, 7), _normal(20))),
     (code.pairwise, 20, 20, (_normal(20, 3), _normal(15, 3))),
     (code.gather, 50, "x", (_normal(50), _random.integers(0, 50, 50))),
@@ -124,6 +129,20 @@ def test_gradients_are_those_of_array_operations() -> None:
     u, p, q = (dp.asarray(_normal(*shape)) for shape in ((6, 5), (8, 3), (5, 3)))
     same(lambda u: dp.sum(heat((6, 5), u) ** 3), heat_of_arrays, u)
     same(lambda p, q: dp.sum(dp.sqrt(pairwise(8, p, q))), pairwise_of_arrays, p, q)
+
+
+def test_stencils_are_gathers_and_others_are_not() -> None:
+    def gathers(kernel: Any, name: str, *types: str) -> bool:
+        form = Form(kernel, {"out": 1})
+        return GatherKernel(form, name, int(types[0][-1])).program(types) is not None
+
+    line = "item:1", "f8:1C", "f8:1C"
+    assert gathers(code.shifted, "u", *line)
+    assert gathers(code.wrapped, "u", *line)
+    assert gathers(code.heat, "u", "item:2", "f8:2C", "f8:2C")
+    assert gathers(code.turned, "u", "item:2", "f8:2C", "f8:2C")
+    assert not gathers(code.window, "x", "item:1", "f8:1C", "i8", "f8:1C")
+    assert not gathers(code.recurrence, "x", "item:1", "f8:2C", "f8:1C")
 
 
 def test_several_outputs_complex_numbers_and_names() -> None:
