@@ -37,19 +37,19 @@ def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
     def bin_between_edges(
         value: Any, edges: Any, low: Any, high: Any, bins: Any, scale: Any, margin: Any
     ) -> Any:
-        index = int64(-1)
+        index = int32(-1)
         if value >= low and value <= high:
             distance = dtype((value - low) * scale)
             # Conversions of reals to 32-bit integers are five times as fast as those to 64-bit
             # ones.
-            whole = int32(distance)
-            index = int64(whole)
-            if abs(distance - dtype(whole) - half) > half - margin:
-                index = min(max(index, 0), bins - 1)
+            index = int32(distance)
+            if abs(distance - dtype(index) - half) > half - margin:
+                last = int32(bins) - int32(1)
+                index = int32(min(max(index, int32(0)), last))
                 if value < edges[uint64(index)]:
-                    index -= 1
-                elif index < bins - 1 and value >= edges[uint64(index + 1)]:
-                    index += 1
+                    index = int32(index - int32(1))
+                elif index < last and value >= edges[uint64(index) + uint64(1)]:
+                    index = int32(index + int32(1))
         return index
 
     return bin_between_edges

@@ -62,6 +62,7 @@ TILES_COUNTED = 4
 # Loops over tuples are unrolled, so that private arrays become registers.
 _ALL = tuple(range(ELEMENTS))
 _TILES = tuple(range(TILES_COUNTED))
+_COUNTED = tuple(range(COUNTED))
 _COUNTED_WORDS = tuple(range(2 * TILES_COUNTED))
 # A byte of each element of a mask, eight in a word.
 _ONES = 0x0101_0101_0101_0101
@@ -336,10 +337,12 @@ def make_look_back(
         def publish(values: Any, value: Any, state: Any) -> None:
             if is_packed:
                 packed = int64(value) * int64(4) + state
-                AtomicRef(progress, t + 2, memory_order=MemoryOrder.RELAXED).store(packed)
+                AtomicRef(progress, uint64(t + 2), memory_order=MemoryOrder.RELAXED).store(packed)
             else:
                 values[uint64(t)] = value
-                AtomicRef(progress, t + 2, memory_order=MemoryOrder.RELEASE).store(word(state))
+                AtomicRef(progress, uint64(t + 2), memory_order=MemoryOrder.RELEASE).store(
+                    word(state)
+                )
 
         if part.get_group_id() == 0:
             result = dtype(initial)
@@ -357,9 +360,13 @@ def make_look_back(
                 value = nothing
                 if other >= 0:
                     if is_packed:
-                        ready = AtomicRef(progress, other + 2, memory_order=MemoryOrder.RELAXED)
+                        ready = AtomicRef(
+                            progress, uint64(other + 2), memory_order=MemoryOrder.RELAXED
+                        )
                     else:
-                        ready = AtomicRef(progress, other + 2, memory_order=MemoryOrder.ACQUIRE)
+                        ready = AtomicRef(
+                            progress, uint64(other + 2), memory_order=MemoryOrder.ACQUIRE
+                        )
                     state = ready.load()
                     while state == 0:
                         state = ready.load()
@@ -389,7 +396,7 @@ def make_look_back(
             ended = word(select_from_group(part, ended, int32(0)))
             if ended == word(progress.size - 3):  # no tile looks back any more
                 for i in range(int64(lane), progress.size, int64(size)):
-                    AtomicRef(progress, i, memory_order=MemoryOrder.RELAXED).store(word(0))
+                    AtomicRef(progress, uint64(i), memory_order=MemoryOrder.RELAXED).store(word(0))
         group_barrier(nd_item.get_group(), MemoryScope.WORK_GROUP)
         return shared[0]
 
@@ -625,76 +632,97 @@ def make_tile_select_kernel(
 
 @functools.cache
 def make_local_count_kernel(
-    bin_of: Callable[..., Any], dtype: type, count: type, is_local: bool
+    bin_of: Callable[..., Any], dtype: type, lanes: int, is_local: bool, copies_edges: bool
 ) -> Callable[..., None]:
     """Count the elements in bins.
 
     Groups traverse the input together, a tile of ``COUNTED`` elements for each work-item at a time.
-    All elements of a tile are loaded before the first of them is counted, because a compiler must
-    not move a load across an atomic operation. Counts are in local memory, with atomic operations
-    on the copy that a sub-group shares with few others, and are added to the result once.
+    All elements of the next tile are loaded before the first one of a tile is counted, because a
+    compiler must not move a load across an atomic operation. Counts are in local memory, with
+    atomic operations on the copy that a sub-group shares with few others. A group adds them to the
+    sums of all, and the last group to do so writes the result.
 
     Args:
         bin_of: ``bin_of_integer`` or the result of ``make_bin_between_edges`` as a device function.
         dtype: the NumPy scalar type of ``x``.
-        count: the NumPy scalar type of ``out``.
-        is_local: whether the counts of a group are in local memory, or all in the result.
+        lanes: see above.
+        is_local: whether the counts of a group are in local memory, or all in ``out``.
+        copies_edges: whether the edges are also a result.
 
     Kernel parameters:
         x (n,): input, integers or reals; at most 2**31 - 1.
-        out (bins,): output, zeros at first.
+        out (bins,): output, int64; any integers, and zeros at first, if not ``is_local``.
+        sums (bins + 1,): memory of integers, zeros, also afterward; used if ``is_local``.
+        edges (bins + 1,): the edges of the bins.
+        copied (bins + 1,): output, the edges.
         counts (copies * bins,): local memory of int32; 1 element if not ``is_local``.
+        last: local memory of int32, 1 element.
         copies: how many copies of the counts a group has, at most one for each of its sub-groups.
-        edges, scale, margin: as in ``make_histogram_kernel``; ignored for integers.
-        low, high: the first and the last edge; ignored for integers.
+        low, high, scale, margin: as for ``make_bin_between_edges``.
+
+    The edges and the parameters from ``low`` on are ignored for integers.
     """
 
     def local_count(
         nd_item: Any,
         x: Any,
         out: Any,
-        counts: Any,
-        copies: int,
+        sums: Any,
         edges: Any,
+        copied: Any,
+        counts: Any,
+        last: Any,
+        copies: int,
         low: Any,
         high: Any,
         scale: Any,
         margin: Any,
     ) -> None:
         group = nd_item.get_group()
-        lane = uint32(nd_item.get_local_id(0))
-        lanes = uint32(nd_item.get_local_range(0))
-        bins = out.size
-        own = int64(uint32(nd_item.get_sub_group().get_group_id()) % uint32(copies)) * bins
+        lane = int32(nd_item.get_local_id(0))
+        bins = int32(out.size)
+        if copies_edges and group.get_group_id(0) == 0:
+            for at in range(lane, bins + int32(1), int32(lanes)):
+                copied[uint64(at)] = edges[uint64(at)]
+        own = int32(int32(nd_item.get_sub_group().get_group_id()) % int32(copies)) * bins
         if is_local:
-            for at in range(int64(lane), copies * bins, int64(lanes)):
-                counts[uint64(at)] = 0
+            for at in range(lane, int32(copies) * bins, int32(lanes)):
+                counts[uint64(at)] = int32(0)
             group_barrier(group, MemoryScope.WORK_GROUP)
 
         def add(value: Any) -> None:
-            index = bin_of(value, edges, low, high, bins, scale, margin)
+            index = int32(bin_of(value, edges, low, high, bins, scale, margin))
             if index >= 0:
-                if is_local:
+                if not is_local:
+                    counted = AtomicRef(out, uint64(index), memory_order=MemoryOrder.RELAXED)
+                    counted.fetch_add(out.dtype.type(1))
+                else:
                     AtomicRef(
                         counts,
-                        own + index,
+                        uint64(uint32(own + index)),
                         memory_order=MemoryOrder.RELAXED,
                         memory_scope=MemoryScope.WORK_GROUP,
                         address_space=AddressSpace.LOCAL,
                     ).fetch_add(int32(1))
-                else:
-                    AtomicRef(out, index, memory_order=MemoryOrder.RELAXED).fetch_add(count(1))
 
         size = uint64(x.size)
-        tile = uint64(lanes * uint32(COUNTED))
         step = uint64(nd_item.get_global_range(0)) * uint64(COUNTED)
-        first = uint64(group.get_group_id(0)) * tile
+        first = uint64(group.get_group_id(0)) * uint64(lanes * COUNTED)
+        tile = uint64(lanes * COUNTED)
         values = PrivateArray(COUNTED, dtype)
+        following = PrivateArray(COUNTED, dtype)
+        if first + tile <= size:
+            for k in _COUNTED:
+                values[k] = x[first + uint64(lane) + uint64(k * lanes)]
         while first + tile <= size:
-            for k in range(COUNTED):
-                values[k] = x[first + uint64(uint32(k) * lanes + lane)]
-            for k in range(COUNTED):
+            # The loads of the next tile are in flight while this one is counted.
+            loaded = first + step if first + step + tile <= size else first
+            for k in _COUNTED:
+                following[k] = x[loaded + uint64(lane) + uint64(k * lanes)]
+            for k in _COUNTED:
                 add(values[k])
+            for k in _COUNTED:
+                values[k] = following[k]
             first += step
         i = first + uint64(lane)
         while i < size:  # the tile that is not full, of one group
@@ -703,11 +731,26 @@ def make_local_count_kernel(
 
         if is_local:
             group_barrier(group, MemoryScope.WORK_GROUP)
-            for at in range(int64(lane), bins, int64(lanes)):
+            one = sums.dtype.type(1)
+            for at in range(lane, bins, int32(lanes)):
                 total = int32(0)
-                for number in range(copies):
+                for number in range(int32(copies)):
                     total += counts[uint64(number * bins + at)]
                 if total > 0:
-                    AtomicRef(out, at, memory_order=MemoryOrder.RELAXED).fetch_add(count(total))
+                    counted = sums.dtype.type(total)
+                    AtomicRef(sums, uint64(at + 1), memory_order=MemoryOrder.RELAXED).fetch_add(
+                        counted
+                    )
+            group_barrier(group, MemoryScope.WORK_GROUP)
+            if lane == 0:
+                ended = AtomicRef(sums, 0, memory_order=MemoryOrder.ACQ_REL).fetch_add(one)
+                last[0] = int32(ended)
+            group_barrier(group, MemoryScope.WORK_GROUP)
+            if last[0] == int32(nd_item.get_global_range(0) // lanes) - int32(1):
+                for at in range(lane, bins, int32(lanes)):
+                    found = AtomicRef(sums, uint64(at + 1), memory_order=MemoryOrder.RELAXED)
+                    out[uint64(at)] = int64(found.exchange(sums.dtype.type(0)))
+                if lane == 0:
+                    AtomicRef(sums, 0, memory_order=MemoryOrder.RELAXED).store(one - one)
 
     return local_count

@@ -299,7 +299,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     if mask is not None and can_select(x, mask):
         return selected(x, mask, placement)
     if mask is not None and 0 < mask.size == x.size and can_compact(x):
-        return compact(x.reshape(-1), mask.reshape(-1))
+        return compact(*(each if each.ndim == 1 else each.reshape(-1) for each in (x, mask)))
     axis = _gathered_axis(x, index)
     if axis is not None:
         taken = taken_by_host("x[index]", x, named[1], axis, placement)

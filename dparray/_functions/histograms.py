@@ -125,7 +125,8 @@ def histogram(
     are_even = _are_even(x, bins)
     on_host = host_may_compute(x.queue, x.usm_type)
     if are_even and weights is None and (x.size >= _LARGE or not on_host):
-        counts, edges = count_in_bins(x.reshape(-1), int(bins), range)
+        flat = x if x.ndim == 1 else x.reshape(-1)
+        counts, edges = count_in_bins(flat, int(bins), range)
         if density:
             real = _dtypes.default_float(traits_of(x.queue))
             widths = astype_array(edges[1:] - edges[:-1], real)

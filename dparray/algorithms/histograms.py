@@ -24,6 +24,7 @@ from dparray.algorithms.ranges import (
     whole_number,
 )
 from dparray.algorithms.work_sizes import rounded_up
+from dparray.algorithms.workspace import kept_memory
 from dparray.exceptions import ArgumentError
 from dparray.kernel_api import Range
 from dparray.kernels.histogram import (
@@ -69,9 +70,50 @@ def count_in_bins(
         array([1, 2, 1])
     """
     where = placement_of("histogram", [("x", x)])
-    check_1d("histogram", "x", x)
-    check_kind("histogram", "x", x, "iuf", "an integer or real")
-    check_width("histogram", "x", x)
+    key = (x.queue, x.dtype, len(x.shape), bins, range) if _is_usual(bins, range) else None
+    found = _evenly.get(key)
+    if found is None:
+        check_1d("histogram", "x", x)
+        check_kind("histogram", "x", x, "iuf", "an integer or real")
+        check_width("histogram", "x", x)
+        found = _even_bins(x, bins, range)
+    host_edges, numbers, edges = found
+    uses_tiles = x.size > 0 and tiles.counts_in_tiles(x)
+    if uses_tiles and key is not None:
+        if edges is None:
+            edges = kept_memory(x.queue, host_edges)
+            if len(_evenly) < _MAX_KEPT and host_edges.size <= _MAX_KEPT_SIZE:
+                _evenly[key] = host_edges, numbers, edges
+        return tiles.count_in_bins(x, edges, numbers, where)
+    edges = from_host(host_edges, where.queue, where.usm_type)
+    if not x.size:
+        return filled(host_edges.size - 1, np.int64(0), where), edges
+    if uses_tiles:
+        return tiles.count_in_bins(x, edges, numbers, where)
+    rows, index_space, chunk = _rows(x, host_edges.size - 1, where)
+    kind: Any = host_edges.dtype.type
+    counting = kernel_of(make_histogram_kernel, tiles.bin_between_edges(kind))
+    call_kernel(counting, index_space, x, edges, rows, chunk, *numbers[2:])
+    return _added(rows, where), edges
+
+
+#: The edges between given limits, by queue, dtype, number and range: on the host, the outer edges
+#: with scale and margin, and in memory that is never freed.
+_evenly: dict[Any, tuple[np.ndarray, np.ndarray, Any]] = {}
+_MAX_KEPT, _MAX_KEPT_SIZE = 64, 1 << 12
+
+
+def _is_usual(bins: Any, range: Any) -> bool:
+    """Return whether edges are kept for another call."""
+    is_pair = type(range) is tuple and len(range) == 2
+    # Other numbers may be equal and lead to edges of another dtype.
+    return is_pair and type(bins) is int and type(range[0]) is type(range[1]) is float
+
+
+def _even_bins(
+    x: ndarray, bins: Any, range: tuple[float, float] | None
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return the edges, and the outer ones with scale and margin."""
     number = whole_number("histogram", "bins", bins, 1, np.iinfo(np.int32).max)
     low, high, host_edges = even_edges("histogram", x, number, range)
     dtype = host_edges.dtype
@@ -84,19 +126,11 @@ def count_in_bins(
             f"histogram: the range from {low} to {high} is too wide or too narrow to divide in "
             f"{dtype}; scale x, or convert it with x.astype('float64')"
         )
-    edges = from_host(host_edges, where.queue, where.usm_type)
-    if not x.size:
-        return filled(number, np.int64(0), where), edges
     # The largest rounding error of edges and distances, in bins.
     rounding = 8 * float(np.finfo(scalar).eps)
     margin = rounding * (number + float(scale) * max(abs(float(low)), abs(float(high))))
-    if tiles.counts_in_tiles(x):
-        ends = host_edges[0], host_edges[-1]
-        return tiles.count_in_bins(x, edges, ends, scale, scalar(margin), where), edges
-    rows, index_space, chunk = _rows(x, number, where)
-    counting = kernel_of(make_histogram_kernel, tiles.bin_between_edges(scalar))
-    call_kernel(counting, index_space, x, edges, rows, chunk, scale, scalar(margin))
-    return _added(rows, where), edges
+    numbers = np.array([host_edges[0], host_edges[-1], scale, margin], dtype)
+    return host_edges, numbers, None
 
 
 def even_edges(

@@ -1,4 +1,4 @@
-"""Memory that kernels find zero, and leave zero for the next ones."""
+"""Memory beside the pool: zeros that kernels leave zero for the next ones, and constants."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.ndarray import ndarray
 from dparray._driver.interface import Queue
+from dparray._layout import Layout
+from dparray.memory import copies
 from dparray.memory.blocks import zeros_beside_the_pool
 
 _SMALLEST = 1 << 16
@@ -17,11 +18,18 @@ _SMALLEST = 1 << 16
 _layouts: dict[tuple[Queue, int], list[Any]] = {}
 
 
-def zeros(queue: Queue, count: int, dtype: np.dtype[Any]) -> ndarray:
+def zeros(queue: Queue, count: int, dtype: np.dtype[Any]) -> Layout:
     """Return device memory full of zeros, for a kernel that clears what it wrote."""
     nbytes = count * dtype.itemsize
     layouts = _layouts.setdefault((queue, threading.get_ident()), [])
     if not layouts or layouts[-1].shape[0] < nbytes:
         size = max(_SMALLEST, 1 << (nbytes - 1).bit_length())
         layouts.append(zeros_beside_the_pool(queue, size, np.dtype(np.uint8)))
-    return ndarray._from_layout(layouts[-1].block, 0, (count,), (dtype.itemsize,), dtype)
+    return Layout(layouts[-1].block, 0, (count,), (dtype.itemsize,), dtype)
+
+
+def kept_memory(queue: Queue, values: np.ndarray) -> Layout:
+    """Return a copy of a 1-D host array in device memory beside the pool."""
+    layout = zeros_beside_the_pool(queue, values.size, values.dtype)
+    copies.copy_from_host(values, layout)
+    return layout

@@ -22,6 +22,7 @@ from dparray.algorithms.histograms import count_in_bins, count_integers
 from dparray.algorithms.workspace import zeros
 from dparray.kernels import tiles
 from dparray.kernels.combine import OPERATIONS
+from dparray.kernels.histogram import make_bin_between_edges
 from tests.support import leave_out_radix_sort
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
@@ -87,7 +88,7 @@ def test_scans_and_selections_leave_their_memory_zero() -> None:
     for _ in range(2):
         inclusive_scan(x)
         compact(x, x > 5)
-    progress = zeros(x.queue, 100, np.dtype("i4"))
+    progress = dp.ndarray._from_layout(*zeros(x.queue, 100, np.dtype("i4")))
     assert not progress.asnumpy().any()
 
 
@@ -218,3 +219,34 @@ def test_a_scan_in_one_launch_is_right_in_the_simulator(
         expected = UFUNCS[op].accumulate([2, *x], dtype=dtype)
     assert out.tolist() == (expected[1:] if inclusive else expected[:-1]).tolist()
     assert not progress.any()
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_counts_are_right_in_the_simulator(is_local: bool) -> None:
+    x = np.random.default_rng(1).random(700, "f4") * np.float32(1.2)
+    x[:9], x[9] = np.linspace(0, 1, 9), np.nan
+    edges, copied = np.linspace(0, 1, 9, dtype="f4"), np.zeros(9, "f4")
+    bin_of = make_bin_between_edges(np.float32)
+    kernel = tiles.make_local_count_kernel(bin_of, np.float32, LANES, is_local, True)
+    out, sums = np.zeros(8, "i8"), np.zeros(9, "i8")
+    numbers = np.array([0, 1, 8, 1e-4], "f4")
+    arguments = (x, out, sums, edges, copied, *_local(16, 1, dtype="i4"), 2, *numbers)
+    dp.simulate(kernel, dp.NdRange(3 * LANES, LANES), *arguments, sub_group_size=8)
+    assert out.tolist() == np.histogram(x, edges)[0].tolist()
+    assert copied.tolist() == edges.tolist()
+    assert not sums.any()
+
+
+def test_a_prepared_launch_takes_memory_of_other_libraries_and_what_waits_for_it() -> None:
+    x = np.random.default_rng(1).integers(0, 9, 70_000)
+    expected = x.cumsum()
+    own, borrowed = dp.asarray(x), dp.from_dlpack(dp.asarray(x))
+    for each in (own, borrowed, own):
+        np.testing.assert_array_equal(inclusive_scan(each).asnumpy(), expected)
+    with dp.config.override(debug=True):
+        np.testing.assert_array_equal(inclusive_scan(own).asnumpy(), expected)
+    out = dp.asarray(x)
+    pending = out * 2
+    host_tiles.scan_axis("add", own, out)
+    np.testing.assert_array_equal(pending.asnumpy(), x * 2)
+    np.testing.assert_array_equal(out.asnumpy(), expected)

@@ -31,13 +31,32 @@ class Usage(NamedTuple):
 
 
 @functools.cache
-def ptxas_path() -> str:
-    """Return the file of ptxas, of the package ``nvidia-cuda-nvcc`` or a toolkit, or ""."""
+def _tool(name: str) -> str:
+    """Return the file of a tool of NVIDIA's packages or of a toolkit, or ""."""
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec and spec.submodule_search_locations) or ():
-        for found in sorted(Path(folder).glob("*/bin/ptxas")):
+        for found in sorted(Path(folder).glob(f"*/bin/{name}")):
             return str(found)
-    return shutil.which("ptxas") or ""
+    return shutil.which(name) or ""
+
+
+def ptxas_path() -> str:
+    """Return the file of ptxas, of the package ``nvidia-cuda-nvcc`` or a toolkit, or ""."""
+    return _tool("ptxas")
+
+
+def machine_code(ptx: bytes, processor: str = PROCESSORS[-1]) -> list[str]:
+    """Return the names of a kernel's instructions in order; skip the test without ``nvdisasm``."""
+    disassembler = need(_tool("nvdisasm"), "nvidia-cuda-nvdisasm")
+    with tempfile.TemporaryDirectory() as folder:
+        source, code = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_bytes(ptx)
+        command = [need(ptxas_path(), "nvidia-cuda-nvcc"), "-arch", processor]
+        subprocess.run([*command, "-o", str(code), str(source)], check=True)
+        listed = [disassembler, "-c", str(code)]
+        text = subprocess.run(listed, check=True, capture_output=True, text=True).stdout
+    found = re.findall(r"/\*[0-9a-f]{4,}\*/ +(?:@!?U?P\w+ +)?([A-Z][\w.]*)", text)
+    return [name for name in found if name != "NOP"]
 
 
 def need(path: str, package: str) -> str:

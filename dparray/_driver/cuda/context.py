@@ -107,13 +107,16 @@ class Current:
     __slots__ = ("_context", "_is_pushed")
 
     def __init__(self, number: int) -> None:
-        self._context = primary(number)
+        self._context = _primary.get(number) or primary(number)
         self._is_pushed = False
 
     def __enter__(self) -> None:
-        check()
+        if _refuse is not None:
+            _refuse()
         if int(driver.cuCtxGetCurrent()[1]) != self._context:
-            call(driver.cuCtxPushCurrent, self._context)
+            (status,) = driver.cuCtxPushCurrent(self._context)
+            if status:
+                raise failure(status, "cuCtxPushCurrent")
             self._is_pushed = True
 
     def __exit__(self, *error: object) -> None:

@@ -111,12 +111,15 @@ def submit(
         loaded = for_groups(kernel, size)
     if queue.kept:
         queue.release()
-    queue.follow(dependencies)
+    for event in dependencies:
+        if event.queue is not queue:
+            queue.follow(dependencies)
+            break
     parameters, _values, local = _parameters(kinds, addresses)
     with Current(queue.number):
         if local > loaded.local[0] and not allow_local(loaded, local):
             return None
-        times = queue.begin()
+        times = queue.begin() if queue.has_profiling else None
         (status,) = driver.cuLaunchKernel(
             loaded.function,
             *groups[0],

@@ -1,0 +1,110 @@
+"""The kernels for GPUs have the form that they were written in, and take few calls of Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate import background
+from tests.cuda import cupy_standin, packages
+from tests.cuda.standin import StandIn
+from tests.evaluate.tracing import IS_COMPILED, traced
+
+
+@pytest.fixture
+def gpu(driver: StandIn) -> dp.Device:
+    """Return the first GPU of the stand-in."""
+    cupy_standin.install()
+    return dp.Device("cuda:0")
+
+
+Call = Callable[[], Any]
+
+
+def calls_on(gpu: dp.Device, size: int = 1 << 16) -> dict[str, Call]:
+    """Return functions that launch the kernels."""
+    generator = np.random.default_rng(0)
+    x = dp.asarray(2 * generator.random(size, "f4"), device=gpu)
+    whole = dp.asarray(generator.integers(0, 9, size), device=gpu)
+    narrow, mask = whole.astype("i4"), x > 1
+    square = x[: 1 << 14].reshape(128, 128).copy()
+    dp.eval(narrow, mask, square)
+    return {
+        "sum of float32": lambda: dp.cumsum(x),
+        "sum of int64": lambda: dp.cumsum(whole),
+        "sum of int32": lambda: dp.cumsum(narrow, dtype="i4"),
+        "mask": lambda: x[mask],
+        "indices": lambda: dp.nonzero(mask),
+        "histogram": lambda: dp.histogram(x, 100, (0.0, 2.0)),
+        "counts": lambda: dp.bincount(narrow),
+        "transposition": lambda: square.T.copy(),
+    }
+
+
+class Form(NamedTuple):
+    """The expected machine code of a kernel.
+
+    Attributes:
+        call: the function that launches it.
+        kernel: its name.
+        load: the instruction of its loads.
+        loads: how many of them come before the first store or atomic operation on elements.
+        registers: of a thread, at most.
+        stores: the first instructions that later loads may not pass.
+    """
+
+    call: str
+    kernel: str
+    load: str
+    loads: int
+    registers: int
+    stores: str = r"STG|STS|ATOMS|REDG"
+
+
+_FORMS = (
+    Form("sum of float32", "tile_total", "LDG.E", 16, 32),
+    Form("sum of float32", "tile_scan", "LDG.E", 16, 64),
+    Form("sum of int64", "one_pass_scan", "LDG.E.64", 16, 96, r"STG|STS\\.64|REDG"),
+    Form("sum of int32", "one_pass_scan", "LDG.E", 16, 48, r"STG|STS$|REDG"),
+    Form("mask", "mask_count", "LDG.E.64", 8, 48, r"STG|REDG"),
+    Form("mask", "tile_select", "LDG.E", 16, 96, r"STG"),
+    Form("histogram", "local_count", "LDG.E", 16, 40, r"ATOMS|REDG"),
+    Form("counts", "local_count", "LDG.E", 16, 40, r"ATOMS|REDG"),
+)
+
+
+@pytest.mark.parametrize("form", _FORMS, ids=lambda form: f"{form.call}-{form.kernel}")
+def test_the_machine_code_has_its_loads_first_and_spills_nothing(
+    form: Form, gpu: dp.Device, driver: StandIn
+) -> None:
+    calls_on(gpu)[form.call]()
+    gpu.wait()
+    texts = [each.text for each in driver.modules if f"kernel_{form.kernel}" in each.entries]
+    ptx = texts[-1].encode()
+    usage = packages.assembled(ptx, "sm_90")
+    assert usage.spilled == usage.stack == 0
+    assert usage.registers <= form.registers
+    code = packages.machine_code(ptx)
+    last = next(at for at, name in enumerate(code) if re.match(form.stores, name))
+    assert code[:last].count(form.load) >= form.loads, code[:last]
+
+
+# 240, 367, 273 and 241 before launches were prepared.
+@pytest.mark.skipif(not IS_COMPILED, reason="other calls without the compiled module")
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("histogram", 60), ("mask", 140), ("sum of float32", 135), ("sum of int64", 110)],
+)
+def test_a_known_call_takes_few_calls_of_python(name: str, most: int, gpu: dp.Device) -> None:
+    call = calls_on(gpu)[name]
+    for _ in range(3):
+        call()
+        gpu.wait()
+        background.wait()
+    _, files = traced(call)
+    assert len(files) <= most, files
