@@ -375,12 +375,8 @@ class Writer:
         name = op.attribute if op.name == "math" else op.name
         row = self.rules.get(_NAMES.get(name, name))
         if row is None:
-            what = f"math.{name}" if op.name == "math" else f"the operation {name}"
-            raise NoDerivative(
-                f"{what} has no derivative rule",
-                op,
-                "give the derivative with dp.custom_gradient, whose rule may call a kernel",
-            )
+            what = f"calls math.{name}" if op.name == "math" else f"computes {name}"
+            raise NoDerivative(what, op, "write it with functions that have one")
         names = {"r": _Value(self, self.value(op)), "g": _Value(self, g), **_functions(self)}
         for letter, operand in zip("xy", op.operands, strict=False):
             names[letter] = _Value(self, self.value(operand))

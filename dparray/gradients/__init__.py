@@ -14,6 +14,7 @@ from dparray.gradients import operators as operators
 from dparray.gradients import products as products
 from dparray.gradients import special as special
 from dparray.gradients import statistics as statistics
+from dparray.gradients import user_functions as user_functions
 from dparray.gradients.kernels import differentiable
 from dparray.gradients.transforms import (
     checkpoint,

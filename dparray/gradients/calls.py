@@ -38,6 +38,8 @@ ROWS: dict[Any, Row] = {}
 COMPOSED: dict[Any, Callable[..., Any]] = {}
 #: The same for functions of Tile, by name: Tile is imported when it is first used.
 COMPOSED_OF_TILE: dict[str, Callable[..., Any]] = {}
+#: How functions that users make are called, by their class.
+OF_CLASSES: dict[type, Callable[..., Any]] = {}
 #: Functions whose results are integers, Booleans or descriptions, or do not depend on values.
 CONSTANT: set[Any] = set()
 #: Why functions without a rule have none, and what to write instead.
@@ -80,6 +82,9 @@ def call(function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
         return writing(*args, **options)
     if isinstance(function, JitFunction):
         return _jit(function, args, options)
+    of_class = OF_CLASSES.get(type(function))
+    if of_class is not None:
+        return of_class(function, args)
     of_tile = COMPOSED_OF_TILE.get(getattr(function, "__name__", ""))
     if of_tile is not None:
         # The override has the function without its wrappers, as it is in another namespace.
@@ -160,9 +165,9 @@ def without_rule(function: Any) -> GradientError:
     for space in ("linalg", "fft", "special", "random"):
         if getattr(getattr(dp, space), name, None) is function:
             name = f"{space}.{name}"
-    if isinstance(function, ElementwiseFunction | ReductionFunction):
+    if isinstance(function, ReductionFunction):
         return GradientError(
-            f"{name}: functions made by dp.elementwise and dp.reduction have no derivative; write "
+            f"{name}: functions made by dp.reduction have no derivative; write "
             "it with dparray's functions, or give the derivative with dp.custom_gradient"
         )
     reason = REASONS.get(function, "")

@@ -35,7 +35,7 @@ from dparray._runtime import rounding
 from dparray._type_keys import Signature, parse
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
-from dparray.gradients.traced import Spec, Traced, is_float
+from dparray.gradients.traced import Level, Spec, Traced, is_float
 from dparray.gradients.transforms import Own, innermost, with_tangents
 from dparray.kernel_api import NdRange, Range
 
@@ -350,7 +350,7 @@ class AdjointForm(Form):
         return dp.empty((max(1, size * items),), dtype=like.dtype, sycl_queue=like.queue)
 
 
-def _call(
+def called(
     form: Form, space: Any, inputs: Sequence[Any], wanted: Sequence[str] = ()
 ) -> tuple[Any, ...]:
     """Launch a kernel whose arguments may be traced; record it.
@@ -372,23 +372,44 @@ def _call(
     ]
     values = [x._value if type(x) is Traced and x._level is level else x for x in inputs]
     names = tuple([form.inputs[place] for place in places])
-    outs = _call(form, space, values, tuple(dict.fromkeys((*names, *wanted))))
-    kept = [_kept(x) for x in values]
+    outs = called(form, space, values, tuple(dict.fromkeys((*names, *wanted))))
+    reads = [kept(x) for x in values]
     backward = form.adjoint(names)
 
     def pulled(gs: list[Any]) -> list[Any]:
-        given = dict(zip(form.inputs, [read() for read in kept], strict=True))
+        given = dict(zip(form.inputs, [read() for read in reads], strict=True))
         given |= {cotangent(name): g for name, g in zip(form.outputs, gs, strict=True)}
-        return list(_call(backward, space, [given[name] for name in backward.inputs]))
+        return list(called(backward, space, [given[name] for name in backward.inputs]))
 
+    return tuple(recorded(level, inputs, places, values, outs, pulled))
+
+
+def recorded(
+    level: Level,
+    inputs: Sequence[Any],
+    places: Sequence[int],
+    values: Sequence[Any],
+    outs: Sequence[Any],
+    pulled: Callable[[list[Any]], list[Any]],
+) -> list[Any]:
+    """Record a call with a rule of its own; return its results as traced arrays.
+
+    Args:
+        level: the transformation.
+        inputs: the arguments.
+        places: those that are differentiated.
+        values: the values of the arguments in the transformation.
+        outs: those of the results.
+        pulled: returns the cotangents of the differentiated arguments from those of the results.
+    """
     if level.is_forward:
         tangents = [inputs[place]._origin for place in places]
-        return tuple(with_tangents(pulled, outs, [values[n] for n in places], tangents, level))
+        return with_tangents(pulled, outs, [values[n] for n in places], tangents, level)
     node = Own([inputs[place]._origin for place in places], outs, pulled)
-    return tuple([Traced(y, level, (node, n)) if is_float(y) else y for n, y in enumerate(outs)])
+    return [Traced(y, level, (node, n)) if is_float(y) else y for n, y in enumerate(outs)]
 
 
-def _kept(x: Any) -> Callable[[], Any]:
+def kept(x: Any) -> Callable[[], Any]:
     """Return a function that returns an argument as it is now.
 
     The copy is pending. A kernel needs an array in memory, and reads the argument itself as long as
@@ -459,7 +480,7 @@ def differentiable(kernel: Any, **outputs: Any) -> Callable[..., Any]:
         space = as_index_space(index_space)
         if named or len(inputs) != len(form.inputs):
             inputs = _completed(form, inputs, named)
-        made = _call(form, space, inputs)
+        made = called(form, space, inputs)
         return made if len(made) > 1 else made[0]
 
     return call

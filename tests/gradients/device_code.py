@@ -446,6 +446,24 @@ def guarded_root(item: Any, x: Any, out: Any) -> None:
     out[i] = dp.where(x[i] > 0, math.sqrt(x[i]), 0.0)
 
 
+@dp.elementwise
+def smooth(x: Any, y: Any, k: Any = 2.0) -> Any:
+    if x > y:
+        return math.log(1 + math.exp(k * (x - y)))
+    s = x
+    for _ in range(3):
+        s = math.sin(s) * y
+    return s
+
+
+@dp.elementwise
+def square_and_sine(x: Any) -> Any:
+    return x * x, math.sin(x)
+
+
+cubed = dp.elementwise(lambda x: x**3)
+
+
 # --- without a derivative -------------------------------------------------------------------------
 
 
