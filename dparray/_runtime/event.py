@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -145,11 +146,12 @@ class Event:
         return any(hold in host_maps.holds for hold in self.holds)
 
     def then(self, callback: Callable[[], Any]) -> Future[Any]:
-        """Call ``callback`` when the work is done: immediately if it is, otherwise on a dparray
-        thread.
+        """Call ``callback`` when the work is done: immediately if it is and no earlier callback of
+        the queue is left, otherwise on a dparray thread.
 
-        There is one such thread for each queue. It sleeps while it waits, and ends after one second
-        without callbacks. A callback may submit work, and should not take long.
+        There is one such thread for each queue, which calls them in the order of ``then``. It
+        sleeps while it waits, and ends after one second without callbacks. A callback may submit
+        work, and should not take long; its own callbacks of done work are called immediately.
 
         Returns:
             A future with the return value or the exception of the callback, or the error of the
@@ -275,68 +277,72 @@ def _no_event(value: Any) -> KernelArgumentError:
 
 # -- notification ----------------------------------------------------------------------------------
 
-#: Keyed by queue, and by whether the callback is dparray's.
-_waiters: dict[tuple[Queue, bool], SimpleQueue[Any]] = {}
-_lock = threading.Lock()
-
-
 #: A thread keeps its queue alive, so it ends after this many seconds without callbacks.
 IDLE_SECONDS = 1.0
 
 
+class _Waiter(threading.Thread):
+    """The thread that waits for the events of a queue in order, and calls what follows them."""
+
+    def __init__(self, place: tuple[Queue, bool]) -> None:
+        super().__init__(name="dparray events", daemon=True)
+        self.place = place
+        self.asked: SimpleQueue[Any] = SimpleQueue()
+        self.uncalled = 0
+
+    def run(self) -> None:
+        while True:
+            try:
+                event, callback, result = self.asked.get(timeout=IDLE_SECONDS)
+            except Empty:
+                with _lock:  # Nothing is added meanwhile.
+                    if self.asked.empty():
+                        if _waiters.get(self.place) is self:  # The child of a fork has no threads.
+                            del _waiters[self.place]
+                        return
+                continue
+            try:
+                event.wait()
+                settle = partial(result.set_result, callback())
+            except BaseException as error:
+                settle = partial(result.set_exception, error)
+            with _lock:
+                self.uncalled -= 1
+            settle()
+            # Drop references, so that nothing stays alive until the next event.
+            del event, callback, result, settle
+
+
+#: Keyed by queue, and by whether the callbacks are dparray's.
+_waiters: dict[tuple[Queue, bool], _Waiter] = {}
+_lock = threading.Lock()
+
+
 def _after(event: Event, callback: Callable[[], Any], is_ours: bool = False) -> Future[Any]:
-    """Call a function now if an event is done, otherwise on the thread that waits for it."""
-    result: Future[Any] = Future()
-    if event.done:
-        _call(callback, result)
-    else:
-        _ask(event, callback, result, is_ours)
-    return result
-
-
-def _ask(event: Event, callback: Callable[[], Any], result: Future[Any], is_ours: bool) -> None:
-    """Pass an event to the thread that waits for the events of its queue in order.
+    """Call a function now if an event is done, otherwise on the thread that waits for it.
 
     A dparray callback follows only the callbacks passed before it, so that two such threads never
     wait for each other.
     """
     place = event.queue, is_ours
-    with _lock:
-        asked = _waiters.get(place)
-        if asked is None:
-            asked = _waiters[place] = SimpleQueue()
-            threading.Thread(
-                target=_wait_for_each, args=(place, asked), name="dparray events", daemon=True
-            ).start()
-        asked.put((event, callback, result))
-
-
-def _wait_for_each(place: tuple[Queue, bool], asked: SimpleQueue[Any]) -> None:
-    while True:
+    result: Future[Any] = Future()
+    waiter = None if is_ours else _waiters.get(place)
+    # A callback must not wait for others that its own thread calls after it.
+    is_first = not (waiter and waiter.uncalled) or isinstance(threading.current_thread(), _Waiter)
+    if event.done and is_first:
         try:
-            event, callback, result = asked.get(timeout=IDLE_SECONDS)
-        except Empty:
-            with _lock:  # Nothing is added meanwhile.
-                if asked.empty():
-                    if _waiters.get(place) is asked:  # The child of a fork has no such thread.
-                        del _waiters[place]
-                    return
-            continue
-        try:
-            event.wait()
-        except BaseException as error:
+            result.set_result(callback())
+        except Exception as error:
             result.set_exception(error)
-        else:
-            _call(callback, result)
-        # Drop references, so that nothing stays alive while the thread waits for the next event.
-        del event, callback, result
-
-
-def _call(callback: Callable[[], Any], result: Future[Any]) -> None:
-    try:
-        result.set_result(callback())
-    except Exception as error:
-        result.set_exception(error)
+        return result
+    with _lock:
+        waiter = _waiters.get(place)
+        if waiter is None:
+            waiter = _waiters[place] = _Waiter(place)
+            waiter.start()
+        waiter.uncalled += 1
+        waiter.asked.put((event, callback, result))
+    return result
 
 
 def _wake(loop: Any, waiter: Any, error: BaseException | None) -> None:

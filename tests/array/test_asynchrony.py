@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._runtime.event import Event
 from tests.support import until
 
 COUNT = 1_000_000
@@ -74,6 +75,34 @@ def test_callbacks_are_called_in_order_and_give_futures(queue: Any) -> None:
 
     with pytest.raises(KeyError, match="mine"):
         slow(queue).event.then(fail).result(60)
+
+
+def test_callbacks_of_done_work_follow_earlier_callbacks(queue: Any) -> None:
+    class Gate(Event):
+        def __init__(self) -> None:
+            super().__init__((), None, queue)
+            self.opened = threading.Event()
+
+        @property
+        def done(self) -> bool:
+            return self.opened.is_set()
+
+        def wait(self) -> None:
+            assert self.opened.wait(60)
+
+    seen: list[str] = []
+    gate, done = Gate(), Event((), None, queue)
+    assert done.done
+    done.then(lambda: seen.append("immediately"))
+    assert seen == ["immediately"]
+    gate.then(lambda: seen.append("first"))
+    inside = done.then(lambda: done.then(lambda: seen.append("inside")).result(60))
+    last = done.then(lambda: seen.append("last"))
+    assert seen == ["immediately"]
+    gate.opened.set()
+    inside.result(60)
+    last.result(60)
+    assert seen == ["immediately", "first", "inside", "last"]
 
 
 def test_threads_that_wait_for_events_end() -> None:
