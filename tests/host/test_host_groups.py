@@ -126,3 +126,24 @@ def test_in_branches_by_memory(first: int, size: int, device: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_sub_groups_that_return_early(size: int, device: str) -> None:
     compare(whole_sub_groups_return, size, device, 2)
+
+
+@dp.kernel
+def loop_after_a_group_function(item: dp.NdItem, x: Any, counts: Any, out: Any) -> None:
+    i = item.get_global_id(0)
+    total = x[i]
+    if dp.any_of_group(item.get_group(), x[i] == 3):
+        total += 10
+    for k in range(counts[i]):
+        m = 0
+        while m < (counts[i] & 3):
+            m += 1
+            total += m * k
+    out[i] = total
+
+
+@pytest.mark.parametrize("device", ["host:cpu", "cpu"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.sample(2)
+def test_loops_of_other_lengths_after_a_group_function(size: int, device: str) -> None:
+    compare(loop_after_a_group_function, size, device, np.arange(3 * size) % 6)

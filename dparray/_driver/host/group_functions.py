@@ -151,18 +151,18 @@ def _combined(call: Call, own: str, plan: Plan, k: int, put: _Put, needs: set[st
         f"  %i{k} = phi i64 [ %g{k}, %gr{k} ], [ %in{k}, %next{k} ]",
         f"  %acc{k} = phi {kind} [ {_identity(operation, kind)}, %gr{k} ], [ %an{k}, %next{k} ]",
         *_if_here(plan, k, f"%i{k}", "here", "next"),
-        f"  %p{k} = getelementptr {kind}, ptr %in.{own}, i64 %i{k}",
-        f"  %v{k} = load {kind}, ptr %p{k}",
+        f"  %vp{k} = getelementptr {kind}, ptr %in.{own}, i64 %i{k}",
+        f"  %v{k} = load {kind}, ptr %vp{k}",
         f"  %ao{k} = {_operation(operation, kind, k, needs)}",
     ]
     if mode == _INCLUSIVE:
-        lines += put(f"%ao{k}", f"%i{k}", f"%q{k}")
+        lines += put(f"%ao{k}", f"%i{k}", f"%vq{k}")
     elif mode == _EXCLUSIVE:
         before = f"%acc{k}"
         if operation == "FAdd":  # The identity is -0, but the sum of nothing is 0.
             before = f"%az{k}"
             lines.append(f"  {before} = fadd {kind} %acc{k}, 0.0")
-        lines += put(before, f"%i{k}", f"%q{k}")
+        lines += put(before, f"%i{k}", f"%vq{k}")
     absent = f", [ %acc{k}, %act{k} ]" if plan.function.is_scheduled else ""
     lines += [
         f"  br label %next{k}",
@@ -177,7 +177,7 @@ def _combined(call: Call, own: str, plan: Plan, k: int, put: _Put, needs: set[st
             f"wr{k}:",
             f"  %j{k} = phi i64 [ %g{k}, %next{k} ], [ %jn{k}, %written{k} ]",
             *_if_here(plan, k, f"%j{k}", "mine", "written"),
-            *put(f"%an{k}", f"%j{k}", f"%q{k}"),
+            *put(f"%an{k}", f"%j{k}", f"%vq{k}"),
             f"  br label %written{k}",
             f"written{k}:",
             f"  %jn{k} = add i64 %j{k}, 1",
