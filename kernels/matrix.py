@@ -1,9 +1,9 @@
 """Matrix multiplication and transposition with tiles in local memory.
 
-Both are launched over a one-dimensional range, with a work-group for each tile of the result.
-Multiplication has a work-item for each of its columns: CPU drivers vectorize kernels with barriers
-along one dimension only. Neighboring work-items access neighboring elements on every device.
-Transposition is for GPUs, which need several sub-groups in a group.
+Both have a work-group for each tile of the result. Multiplication is launched over a
+one-dimensional range, and has a work-item for each of its columns: CPU drivers vectorize kernels
+with barriers along one dimension only. Neighboring work-items access neighboring elements on every
+device. Transposition is for GPUs, which need several sub-groups in a group.
 
 Multiplication follows V. Volkov, "Better performance at lower occupancy" (2010): a work-item keeps
 a column of several results in registers, so that an element loaded once is used that many times.
@@ -82,54 +82,75 @@ def make_matmul_kernel(rows: int, depth: int, dtype: type) -> Callable[..., None
 
 
 @cache
-def make_transpose_kernel(side: int, together: int) -> Callable[..., None]:
+def make_transpose_kernel(
+    side: int, together: int, dtype: type, is_wide: bool = False
+) -> Callable[..., None]:
     """Return a stack of matrices with rows and columns exchanged.
 
-    Launch over ``NdRange(tiles * side * together, side * together)``, with square tiles of ``side``
-    elements a side that cover all matrices. A group copies ``together`` rows of its tile at a time.
+    Launch over ``NdRange((rows * together, columns * side), (together, side))`` with a group for
+    each tile of ``side`` by ``side`` elements: ``rows`` are those of the tiles of all matrices, one
+    after another, and ``columns`` those of a matrix. If ``is_wide``, groups count along the other
+    dimension: ``NdRange((columns * together, rows * side), (together, side))``. GPUs count more
+    groups along the last dimension. A group copies ``together`` rows of its tile at a time. All
+    elements are loaded before the first one is written.
+
+    Args:
+        side, together: see above.
+        dtype: the NumPy scalar type of the elements.
+        is_wide: see above.
 
     Kernel parameters:
-        x (stack, m, n): input.
-        out (stack, n, m): output of the same dtype.
-        tile (side, side + 1): local memory of the same dtype. The column that is not used keeps
+        x (stack * m * n,): input, the matrices one after another.
+        out (stack * n * m,): output.
+        tile (side * (side + 1),): local memory of the same dtype. The column that is not used keeps
             the elements of a column in different banks.
+        m, n: the rows and columns of a matrix.
     """
-    width, rest = uint64(side), uint64(side - 1)
+    turns = tuple(range(side // together))  # loops over tuples are unrolled
 
-    def transpose(nd_item: Any, x: Any, out: Any, tile: Any) -> None:
+    def transpose(nd_item: Any, x: Any, out: Any, tile: Any, m: int, n: int) -> None:
         group = nd_item.get_group()
-        local = uint64(nd_item.get_local_id(0))
-        column = local % width
-        begin = local // width
-        m = uint64(x.shape[1])
-        n = uint64(x.shape[2])
-        across = (n + rest) // width
-        down = (m + rest) // width
+        column = uint32(nd_item.get_local_id(1))
+        begin = uint32(nd_item.get_local_id(0))
+        height = uint64(m)
+        width = uint64(n)
+        line = uint32(group.get_group_id(1 if is_wide else 0))
+        down = uint32((height + uint64(side - 1)) // uint64(side))
+        matrix = uint32(0)
+        if line >= down:  # not the first matrix
+            matrix = line // down
+        top = uint64(line - matrix * down) * uint64(side)
+        left = uint64(group.get_group_id(0 if is_wide else 1)) * uint64(side)
+        start = uint64(matrix) * height * width
+        is_whole = top + uint64(side) <= height and left + uint64(side) <= width
 
-        # GPUs divide numbers of 32 bits in a tenth of the instructions.
-        number = uint64(group.get_group_id(0))
-        line = uint64(uint32(number)) // uint64(uint32(across))
-        matrix = uint64(uint32(line)) // uint64(uint32(down))
-        left = (number - line * across) * width
-        top = (line - matrix * down) * width
-
-        if top + width <= m and left + width <= n:
-            for turn in range(side // together):
-                r = begin + uint64(turn * together)
-                tile[r, column] = x[matrix, top + r, left + column]
-            group_barrier(group, MemoryScope.WORK_GROUP)
-            for turn in range(side // together):
-                r = begin + uint64(turn * together)
-                out[matrix, left + r, top + column] = tile[column, r]
-            return
-        for turn in range(side // together):
-            r = begin + uint64(turn * together)
-            if top + r < m and left + column < n:
-                tile[r, column] = x[matrix, top + r, left + column]
+        values = PrivateArray(side // together, dtype)
+        row, at = top + uint64(begin), left + uint64(column)
+        i = start + row * width + at
+        if is_whole:
+            for k in turns:
+                values[k] = x[i]
+                i += uint64(together) * width
+        else:
+            for k in turns:
+                is_inside = row + uint64(k * together) < height and at < width
+                values[k] = x[i] if is_inside else dtype(0)
+                i += uint64(together) * width
+        own = begin * uint32(side + 1) + column
+        for k in turns:
+            tile[uint64(own + uint32(k * together * (side + 1)))] = values[k]
         group_barrier(group, MemoryScope.WORK_GROUP)
-        for turn in range(side // together):
-            r = begin + uint64(turn * together)
-            if left + r < n and top + column < m:
-                out[matrix, left + r, top + column] = tile[column, r]
+        own = column * uint32(side + 1) + begin
+        row, at = left + uint64(begin), top + uint64(column)
+        i = start + row * height + at
+        if is_whole:
+            for k in turns:
+                out[i] = tile[uint64(own + uint32(k * together))]
+                i += uint64(together) * height
+        else:
+            for k in turns:
+                if row + uint64(k * together) < width and at < height:
+                    out[i] = tile[uint64(own + uint32(k * together))]
+                i += uint64(together) * height
 
     return transpose

@@ -7,19 +7,22 @@ both sides are accessed contiguously.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
+from dparray._array.allocation import empty_on
 from dparray._array.apply import copy_of
 from dparray._array.ndarray import materialize, ndarray
 from dparray._codegen.reduction_steps import power_of_two
 from dparray._driver import traits_of
-from dparray._kernel.launch import call_kernel
-from dparray._layout import contiguous_strides, is_contiguous
+from dparray._driver.interface import Traits
+from dparray._layout import Layout, is_contiguous
 from dparray._placement import placement_of
-from dparray.algorithms.ranges import WORDS, kernel_of, new
+from dparray.algorithms.launches import Launch, known
+from dparray.algorithms.ranges import WORDS, kernel_of
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.matrix import make_transpose_kernel
 
@@ -59,24 +62,30 @@ def transposed(x: ndarray) -> ndarray:
     """Return a C-contiguous copy."""
     rows, columns = x.shape[-2:]
     stack = math.prod(x.shape[:-2])
-    out = new(x.shape, x.dtype, placement_of(x))
     word = np.dtype(WORDS[x.itemsize])
-    tiles = stack * -(-rows // _SIDE) * -(-columns // _SIDE)
-    together = power_of_two(min(_TOGETHER, traits_of(x.queue).group // _SIDE))
-    local = _SIDE * together
-    call_kernel(
-        kernel_of(make_transpose_kernel, _SIDE, together),
-        NdRange(tiles * local, local),
-        _as_stack(x, (stack, columns, rows), word),
-        _as_stack(out, (stack, rows, columns), word),
-        LocalAccessor((_SIDE, _SIDE + 1), word),
-    )
+    out = empty_on(placement_of(x), x.shape, x.dtype)
+    traits = traits_of(x.queue)
+    key = ("transpose", x.queue, traits, stack, rows, columns, word)
+    launch = known(key, functools.partial(_launch_of, traits, stack, columns, rows, word))
+    launch(_as_words(x, word), _as_words(out, word))
     return out
 
 
-def _as_stack(x: ndarray, shape: tuple[int, ...], word: np.dtype[Any]) -> ndarray:
-    """Return contiguous memory in another shape and dtype: one view instead of three."""
+def _launch_of(traits: Traits, stack: int, m: int, n: int, word: np.dtype[Any]) -> Launch:
+    """Return a launch that copies a stack of m by n matrices transposed."""
+    together = power_of_two(min(_TOGETHER, traits.group // _SIDE))
+    groups = [stack * -(-m // _SIDE), -(-n // _SIDE)]
+    # The device has the dimensions in reverse order.
+    is_wide = groups[0] > traits.groups[1]
+    if is_wide:
+        groups.reverse()
+    kind: Any = word.type
+    kernel = kernel_of(make_transpose_kernel, _SIDE, together, kind, is_wide)
+    index_space = NdRange((groups[0] * together, groups[1] * _SIDE), (together, _SIDE))
+    return Launch(kernel, index_space, "r", "w", LocalAccessor(_SIDE * (_SIDE + 1), word), m, n)
+
+
+def _as_words(x: ndarray, word: np.dtype[Any]) -> Layout:
+    """Return the memory of an array without gaps as a vector of integers."""
     block, offset, *_ = materialize(x)
-    return ndarray._from_layout(
-        block, offset, shape, contiguous_strides(shape, word.itemsize), word
-    )
+    return Layout(block, offset, (x.size,), (word.itemsize,), word)

@@ -37,11 +37,17 @@ def test_matrix_product() -> None:
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
 
 
+@pytest.mark.parametrize("is_wide", [False, True])
 @pytest.mark.parametrize("together", [1, 2, 4])
-def test_transposition(together: int) -> None:
-    x, out = _values(2, 7, 5), _zeros(2, 5, 7)
-    kernel, group = matrix.make_transpose_kernel(4, together), 4 * together
-    simulate(kernel, NdRange(2 * 4 * group, group), x, out, _local(4, 5))
+@pytest.mark.parametrize("shape", [(2, 7, 5), (1, 8, 4), (3, 4, 13)])
+def test_transposition(shape: tuple[int, ...], together: int, is_wide: bool) -> None:
+    stack, m, n = shape
+    x, out = _values(*shape), _zeros(stack, n, m)
+    kernel = matrix.make_transpose_kernel(4, together, FLOAT, is_wide)
+    groups = (stack * -(-m // 4), -(-n // 4))[:: -1 if is_wide else 1]
+    size = groups[0] * together, groups[1] * 4
+    flat = x.reshape(-1), out.reshape(-1)
+    simulate(kernel, NdRange(size, (together, 4)), *flat, _local(20), m, n)
     np.testing.assert_array_equal(out, x.transpose(0, 2, 1))
 
 

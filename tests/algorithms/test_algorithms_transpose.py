@@ -29,6 +29,16 @@ def test_copies_equal_numpys(shape: tuple[int, ...], dtype: str) -> None:
     np.testing.assert_array_equal(found.asnumpy(), x.swapaxes(-1, -2))
 
 
+@pytest.mark.parametrize("most", [2, 65_535])
+def test_more_groups_than_a_dimension_has_go_along_the_last_one(most: int, pretend: Any) -> None:
+    pretend(shares_memory=False, groups=(2**31 - 1, most, most))
+    for shape in ((20, 1000), (1000, 20), (2, 100, 100)):
+        x = np.random.default_rng(0).random(shape, "f4")
+        if tiled_transpose.can_transpose(dp.asarray(x).swapaxes(-1, -2)):
+            found = tiled_transpose.transposed(dp.asarray(x).swapaxes(-1, -2))
+            np.testing.assert_array_equal(found.asnumpy(), x.swapaxes(-1, -2))
+
+
 def test_pending_values_and_parts_of_arrays_equal_numpys() -> None:
     x = np.arange(3 * 200 * 300, dtype="f4").reshape(3, 200, 300)
     whole = dp.asarray(x)

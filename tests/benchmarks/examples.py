@@ -113,9 +113,10 @@ def transpose(x: Any) -> Any:
     stack = prod(leading)
     result = dp.empty((stack, n, m), dtype=x.dtype, device=x.device)
     if result.size:
-        kernel = _kernel(make_transpose_kernel, _SIDE, 1)
-        tiles = stack * -(-m // _SIDE) * -(-n // _SIDE)
-        index_space = dp.NdRange(tiles * _SIDE, _SIDE)
-        tile = dp.LocalAccessor((_SIDE, _SIDE + 1), x.dtype)
-        dp.call_kernel(kernel, index_space, x.reshape(stack, m, n), result, tile)
+        kernel = _kernel(make_transpose_kernel, _SIDE, 1, x.dtype.type)
+        size = stack * -(-m // _SIDE), -(-n // _SIDE) * _SIDE
+        index_space = dp.NdRange(size, (1, _SIDE))
+        tile = dp.LocalAccessor(_SIDE * (_SIDE + 1), x.dtype)
+        flat = x.reshape(-1), result.reshape(-1)
+        dp.call_kernel(kernel, index_space, *flat, tile, m, n)
     return result.reshape(*leading, n, m)

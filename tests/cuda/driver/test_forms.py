@@ -74,6 +74,7 @@ _FORMS = (
     Form("mask", "mask_count", "LDG.E.64", 8, 48, r"STG|REDG"),
     Form("mask", "tile_select", "LDG.E", 16, 96, r"STG"),
     Form("histogram", "local_count", "LDG.E", 16, 40, r"ATOMS|REDG"),
+    Form("transposition", "transpose", "LDG.E", 16, 48),
     Form("counts", "local_count", "LDG.E", 16, 40, r"ATOMS|REDG"),
 )
 
