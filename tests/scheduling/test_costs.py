@@ -67,7 +67,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     return files
 
 
-QUEUE: Any = dp.Device("cpu").sycl_queue
+QUEUE: Any = dp.Device("cpu").queue
 
 
 @pytest.mark.parametrize(
