@@ -479,6 +479,11 @@ class Writer:
             sides.append(self.scope)
         self.scope = outside
         found = {key: each[0] for side in sides for key, each in side.cotangents.items()}
+        for key, value in list(found.items()):
+            pair = [side.cotangents.get(key, (None, None))[1] for side in sides]
+            if pair[0] is pair[1]:  # Both paths pass it on.
+                self.add(value, pair[0])
+                del found[key]
         choice.results = [Op("result", each.type) for each in found.values()]
         for side in sides:
             given = [
@@ -559,9 +564,9 @@ class Writer:
 
     def iterations(self, op: Op, run: Op, again: Op) -> Op:
         """Return how often a loop repeats: by a formula if it counts, otherwise it is counted."""
-        found = _counting(op, again)
+        found = counting(op, again)
         if found is not None:
-            first, stop, step = found
+            first, stop, step, _ = found
             if first.name == stop.name == "constant":
                 return constant(max(0, -((first.attribute - stop.attribute) // step)), I64)
             self.place = op.place
@@ -1082,8 +1087,8 @@ def _step(carried: Op, following: Op) -> int | None:
     return step.attribute if step.name == "constant" else None
 
 
-def _counting(loop: Op, again: Op) -> tuple[Op, Op, int] | None:
-    """Return where a loop starts and stops to count, and its step."""
+def counting(loop: Op, again: Op) -> tuple[Op, Op, int, Op] | None:
+    """Return where a loop starts and stops to count, its step, and what it counts."""
     test = loop.bodies[0][-1].operands[0]
     if test.name not in ("lt", "gt") or not any(op is test for op in loop.bodies[0]):
         return None
@@ -1094,7 +1099,7 @@ def _counting(loop: Op, again: Op) -> tuple[Op, Op, int] | None:
     for carried, first, following in zip(loop.carried, loop.operands, again.operands, strict=True):
         step = _step(carried, following)
         if carried is count and step and (step > 0) == (test.name == "lt"):
-            return first, stop, step
+            return first, stop, step, carried
     return None
 
 

@@ -1,8 +1,9 @@
-"""Gradients of stencils as gathers: a work-item for each element of the gradient.
+"""Gradients as gathers: a work-item for each element of the gradient, or of one of its axes.
 
 If all work-items read an array at constant distances from their own position, those that read an
-element are known. A program with a work-item for each element computes each of them again as far as
-its contribution needs, and stores the sum, without atomic operations.
+element are known. If they all read it in a loop, an element belongs to an iteration of all of them.
+A program with a work-item for each element computes its readers again as far as their contributions
+need, and adds these up without atomic operations.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from dparray._ir.adjoint import (
     array_parameters,
     arrays_of,
     axes_of,
+    counting,
     gradient,
     is_id,
+    live,
     remove_dead,
     root,
 )
-from dparray._ir.instructions import Function, Op, Parameter, constant
+from dparray._ir.instructions import Function, Op, Parameter, constant, walk
 from dparray._ir.structured import structured
 from dparray._ir.types import BOOL, F32, I64
 
@@ -45,24 +48,37 @@ class _Reader(NamedTuple):
     loads: set[int]
 
 
+class Gathered(NamedTuple):
+    """A program that computes the gradient by one array.
+
+    Attributes:
+        function: the program. Its arguments are those of the adjoint without the tape, then the
+            gradient, which is 0 before, and the sizes of the range of the original.
+        axis: the axis along which it has a work-item for each element, or ``None`` for all axes.
+    """
+
+    function: Function
+    axis: int | None
+
+
 def gathered(
     function: Function, dimensions: int, name: str, outputs: Collection[str], rules: Rules
-) -> Function:
-    """Return a program that computes the gradient by one array, over the range of its elements.
-
-    Its arguments are those of the adjoint without the tape, then the gradient, and the sizes of
-    the range of the original.
+) -> Gathered:
+    """Return a program that computes the gradient by one array.
 
     Raises:
         NotGathered: the work-items that read an element are not known.
         NoDerivative: the program has none.
     """
     structured(function)
-    return _Gather(function, dimensions, name, outputs, rules).gather()
+    try:
+        return _Stencil(function, dimensions, name, outputs, rules).gathered()
+    except NotGathered:
+        return _Exchanged(function, dimensions, name, outputs, rules).gathered()
 
 
 class _Gather(Writer):
-    """Writes one gather."""
+    """Writes a program with work-items for the elements of one array."""
 
     def __init__(
         self,
@@ -76,30 +92,207 @@ class _Gather(Writer):
         self.name, self.dimensions = name, dimensions
         accessed = {
             root(op.operands[0]).attribute.argument: op.name
-            for op, _ in _with_bounds(function.body, {})
+            for op in walk(function.body)
             if op.name in ("store", "atomic")
         }
         for output in outputs:
             if not (self.is_once[output] or accessed.get(output) == "atomic"):
                 raise NotGathered
-        self.axis_of: dict[int, int] = {}
-        self.readers = self.found_readers()
-        pointer, _ = arrays_of(function)[name]
+        self.loads = [
+            op
+            for op in walk(function.body)
+            if op.name == "load" and root(op.operands[0]).attribute.argument == name
+        ]
+        pointer, self.count = arrays_of(function)[name]
         element = pointer.type.element  # type: ignore[union-attr]
         self.kind = F32 if element.bits == 16 else element
+
+    def begin(self, axes: int) -> list[Op]:
+        """Add the parameters; return the ids of the work-item, which is inside of its range."""
+        made = self.result
+        made.name = f"gradient_of_{self.function.name}"
+        names = [f"size{dimension}" for dimension in range(self.dimensions)]
+        self.sizes = [Op("parameter", I64, attribute=Parameter(name)) for name in names]
+        others: list[Op] = []
+        self.same_parameters(others)
+        item = others[0].attribute.argument
+        for parameter in self.function.parameters[: self.dimensions]:
+            self.scope.values[id(parameter)] = self.sizes[parameter.attribute.dimension]
+        extents = [
+            Op("parameter", I64, attribute=Parameter(item, "extent", a)) for a in range(axes)
+        ]
+        self.parts = array_parameters(gradient(self.name), self.kind, self.count)
+        self.gradients[self.name] = self.parts[2]
+        made.parameters = [*extents, *others[self.dimensions :], *self.parts, *self.sizes]
+        own = [self.op("index", I64, attribute=("global_id", axis)) for axis in range(axes)]
+        self.inside = [
+            self.op("lt", BOOL, at, extent) for at, extent in zip(own, extents, strict=True)
+        ]
+        self.scope = type(self.scope)(self.scope)
+        return own
+
+    def end(self) -> Function:
+        """Return the program."""
+        body = self.scope.ops
+        assert self.scope.parent is not None
+        self.scope = self.scope.parent
+        self.branch(self.inside, body, [], [])
+        self.result.body = [*self.entry, *self.scope.ops, Op("return")]
+        remove_dead(self.result)
+        return self.result
+
+    def adjoint(self) -> None:
+        """Compute a work-item of the original and its adjoint."""
+        body = self.function.body[:-1]
+        for op in body:
+            self.forward(op)
+        for op in reversed(body):
+            self.backward(op)
+
+    def branch(
+        self, tests: Sequence[Op], body: list[Op], values: Sequence[Op], others: Sequence[Op]
+    ) -> list[Op]:
+        """Add a body that is executed if all tests hold; return its values, or the others."""
+        test = tests[0]
+        for each in tests[1:]:
+            test = self.op("and", BOOL, test, each)
+        choice = self.op("if", None, test)
+        choice.results = [Op("result", each.type) for each in values]
+        choice.bodies = [
+            [*body, Op("leave", None, values, choice)],
+            [Op("leave", None, others, choice)],
+        ]
+        return choice.results
+
+
+class _Exchanged(_Gather):
+    """Exchanges the loop over the elements that all work-items read with the work-items.
+
+    If all work-items read ``q[j]`` in a loop over ``j``, a work-item for each ``j`` computes this
+    iteration of all work-items. The iteration must not need the others, as in a sum.
+
+    Attributes:
+        loop: the loop.
+        axis: the axis of the array that the loop counts.
+    """
+
+    def gathered(self) -> Gathered:
+        owners = {id(each): op for op in walk(self.function.body) for each in op.carried}
+        choices: list[set[tuple[int, int]]] = []
+        for op in self.loads:
+            axes = axes_of(op.operands[0], self.count)
+            choices.append({(axis, id(at)) for axis, at in enumerate(axes) if id(at) in owners})
+        common = set.intersection(*choices) if choices else set()
+        found = None
+        for axis, counter in sorted(common):
+            self.loop, self.axis = owners[counter], axis
+            found = counting(self.loop, self.loop.bodies[0][-1].bodies[0][-1])
+            if found is not None and found[2] == 1 and id(found[3]) == counter:
+                break
+        else:
+            raise NotGathered
+        self.bounds = found[:2]
+        self.exchanged: list[Op] = []
+        self.own[self.name] = True
+        (self.at,) = self.begin(1)
+        self.over(0)
+        made = self.end()
+        loops = [op for op in walk(made.body) if op.name == "loop"]
+        inside = {id(op) for op in walk(self.exchanged)}
+        if sum(id(loop) not in inside for loop in loops) > self.dimensions:
+            raise NotGathered  # Each element would take a whole loop.
+        return Gathered(made, self.axis)
+
+    def over(self, dimension: int) -> None:
+        """Compute all work-items of the original, from a dimension on."""
+        if dimension == self.dimensions:
+            self.adjoint()
+            return
+        at = Op("carried", I64)
+        self.ids.append(at)
+        outside, self.scope = self.scope, type(self.scope)(self.scope)
+        self.over(dimension + 1)
+        following = self.op("add", I64, at, constant(1, I64))
+        loop = Op("loop", None, [constant(0, I64)])
+        loop.carried = [at]
+        self.op("repeat", None, following, attribute=loop)
+        body, self.scope = self.scope.ops, outside
+        goes_on = Op("lt", BOOL, [at, self.sizes[dimension]])
+        choice = Op("if", None, [goes_on])
+        choice.bodies = [body, [Op("leave", None, [], loop)]]
+        loop.bodies = [[goes_on, choice]]
+        self.scope.ops.append(loop)
+
+    def backward_loop(self, op: Op) -> None:
+        """Run a loop backward; of the exchanged one, the iteration of the work-item alone."""
+        if op is not self.loop:
+            super().backward_loop(op)
+            return
+        gs: dict[int, Op] = {}
+        *head, decision = op.bodies[0]
+        *body, again = decision.bodies[0]
+        for result, operand in zip(op.results, decision.bodies[1][-1].operands, strict=True):
+            g = self.taken(result)
+            if g is not None and (id(operand) in gs or not any(operand is c for c in op.carried)):
+                raise NotGathered
+            if g is not None:
+                gs[id(operand)] = g
+        first, stop = self.bounds
+        tests = [
+            self.op("ge", BOOL, self.at, self.value(first)),
+            self.op("lt", BOOL, self.at, self.value(stop)),
+        ]
+        outside, self.scope = self.scope, type(self.scope)(self.scope)
+        iteration = self.op("sub", I64, self.at, self.value(first))
+        kept = self.carried_values(op, again, iteration)
+        for inner in (*head, *body):
+            self.forward(inner)
+        for carried, operand in zip(op.carried, again.operands, strict=True):
+            self.add(operand, gs.get(id(carried)))
+        for inner in reversed([*head, *body]):
+            self.backward(inner)
+        inside, self.scope = self.scope, outside
+        for carried in op.carried:
+            _, g = inside.cotangents.get(id(carried), (None, None))
+            if g is not gs.get(id(carried)):
+                raise NotGathered  # The cotangent differs between iterations.
+        used = live(inside.ops)
+        if any(id(value) in used for _, value in kept):
+            raise NotGathered  # The iteration needs values of those before.
+        self.branch(tests, inside.ops, [], [])
+        self.exchanged.append(self.scope.ops[-1])
+
+
+class _Stencil(_Gather):
+    """Computes the readers of an element, which are at constant distances."""
+
+    def gathered(self) -> Gathered:
+        self.axis_of: dict[int, int] = {}
+        self.readers = self.found_readers()
         # The element whose gradient is computed; loads that read it add to its cotangent.
         self.element = Op("carried", self.kind)
         self.varied.add(id(self.element))
-        self.selected: set[int] = set()
+        own = self.begin(self.count)
+        shape = [each for each in self.parts if each.attribute.part == "shape"]
+        total: Op | None = None
+        for reader in self.readers:
+            part = self.contribution(reader, own, shape)
+            total = part if total is None else self.op("add", self.kind, total, part)
+        assert total is not None
+        number = own[0]
+        for at, size in zip(own[1:], shape[1:], strict=True):
+            number = self.op("add", I64, self.op("mul", I64, number, size), at)
+        address = self.op("offset", self.parts[2].type, self.parts[2], number)
+        self.op("store", None, address, total)
+        return Gathered(self.end(), None)
 
     def found_readers(self) -> list[_Reader]:
         """Return the readers of an element."""
         found: dict[tuple[int, ...], _Reader] = {}
-        count = arrays_of(self.function)[self.name][1]
         for op, bounds in _with_bounds(self.function.body, {}):
             if op.name != "load" or root(op.operands[0]).attribute.argument != self.name:
                 continue
-            axes = [_distance(each) for each in axes_of(op.operands[0], count)]
+            axes = [_distance(each) for each in axes_of(op.operands[0], self.count)]
             if len(axes) != self.dimensions or op.type.lanes > 1:  # type: ignore[union-attr]
                 raise NotGathered
             distance, wraps = [], []
@@ -124,45 +317,11 @@ class _Gather(Writer):
             raise NotGathered
         return readers
 
-    def gather(self) -> Function:
-        made = self.result
-        made.name = f"gradient_of_{self.function.name}"
-        self.same_parameters(made.parameters)
-        _, count = arrays_of(self.function)[self.name]
-        parts = array_parameters(gradient(self.name), self.kind, count)
-        names = [f"size{dimension}" for dimension in range(self.dimensions)]
-        sizes = [Op("parameter", I64, attribute=Parameter(name)) for name in names]
-        made.parameters += [*parts, *sizes]
-        extents = [each for each in made.parameters if each.attribute.part == "extent"]
-        for parameter in self.function.parameters:
-            if parameter.attribute.part == "extent":
-                self.scope.values[id(parameter)] = sizes[parameter.attribute.dimension]
-        own = [self.op("index", I64, attribute=("global_id", axis)) for axis in range(count)]
-        inside = [self.op("lt", BOOL, at, extent) for at, extent in zip(own, extents, strict=True)]
-        outside, self.scope = self.scope, type(self.scope)(self.scope)
-        shape = [each for each in parts if each.attribute.part == "shape"]
-        total: Op | None = None
-        for reader in self.readers:
-            part = self.contribution(reader, own, shape, sizes)
-            total = part if total is None else self.op("add", self.kind, total, part)
-        assert total is not None
-        number = own[0]
-        for at, size in zip(own[1:], shape[1:], strict=True):
-            number = self.op("add", I64, self.op("mul", I64, number, size), at)
-        self.op("store", None, self.op("offset", parts[2].type, parts[2], number), total)
-        body, self.scope = self.scope.ops, outside
-        self.branch(inside, body, [], [])
-        made.body = [*self.entry, *self.scope.ops, Op("return")]
-        remove_dead(made)
-        return made
-
-    def contribution(
-        self, reader: _Reader, own: Sequence[Op], shape: Sequence[Op], sizes: Sequence[Op]
-    ) -> Op:
+    def contribution(self, reader: _Reader, own: Sequence[Op], shape: Sequence[Op]) -> Op:
         """Return what a work-item that reads the element contributes to its gradient."""
         self.ids = []
         tests = []
-        for dimension, size in enumerate(sizes):
+        for dimension, size in enumerate(self.sizes):
             axis = self.axis_of[dimension]
             item = own[axis]
             if reader.distance[axis]:
@@ -175,30 +334,11 @@ class _Gather(Writer):
             self.ids.append(item)
         self.selected = reader.loads
         outside, self.scope = self.scope, type(self.scope)(self.scope)
-        body = self.function.body[:-1]
-        for op in body:
-            self.forward(op)
-        for op in reversed(body):
-            self.backward(op)
+        self.adjoint()
         part = self.taken(self.element) or constant(0, self.kind)
         inside, self.scope = self.scope.ops, outside
         (result,) = self.branch(tests, inside, [part], [constant(0, self.kind)])
         return result
-
-    def branch(
-        self, tests: Sequence[Op], body: list[Op], values: Sequence[Op], others: Sequence[Op]
-    ) -> list[Op]:
-        """Add a body that is executed if all tests hold; return its values, or the others."""
-        test = tests[0]
-        for each in tests[1:]:
-            test = self.op("and", BOOL, test, each)
-        choice = self.op("if", None, test)
-        choice.results = [Op("result", each.type) for each in values]
-        choice.bodies = [
-            [*body, Op("leave", None, values, choice)],
-            [Op("leave", None, others, choice)],
-        ]
-        return choice.results
 
     def scatter(self, op: Op, g: Op) -> None:
         """Add the cotangent of an element, if it is the one whose gradient is computed."""

@@ -24,7 +24,7 @@ from dparray._ir.adjoint import (
     gradient,
     plain_updates,
 )
-from dparray._ir.gathering import gathered
+from dparray._ir.gathering import Gathered, gathered
 from dparray._ir.instructions import Function
 from dparray._kernel.decorators import kernel_of
 from dparray._kernel.function import KernelFunction
@@ -39,6 +39,8 @@ from dparray.gradients.traced import Level, Spec, Traced, is_float
 from dparray.gradients.transforms import Own, innermost, with_tangents
 from dparray.kernel_api import NdRange, Range
 
+#: Below this many elements for each unit of a device, exchanged loops do not fill it.
+_MIN_ITEMS_PER_UNIT = 16
 _TAPE = "tape of "  # no parameter has a name with spaces
 
 
@@ -129,9 +131,10 @@ class GatherKernel(AdjointKernel):
         self.__name__ = self.__qualname__ = f"gradient of {form.kernel.__name__}"
         sizes = [f"size {number}" for number in range(dimensions)]
         self._parameters = (*self.given, gradient(name), *sizes)
-        self._programs: dict[Any, Function | None] = {}
+        self.item = f"item:{dimensions}"
+        self._programs: dict[Any, Gathered | None] = {}
 
-    def program(self, types: Signature) -> Function | None:
+    def program(self, types: Signature) -> Gathered | None:
         """Return the program for the types of the original's arguments, if there is one."""
         if types not in self._programs:
             form, (name,) = self.form, self.wanted
@@ -149,9 +152,10 @@ class GatherKernel(AdjointKernel):
 
     def _derived(self, types: Sequence[str]) -> Derived:
         def program() -> Function:
-            made = self.program(tuple(types[: 1 + len(self.given)]))
+            made = self.program((self.item, *types[1 : 1 + len(self.given)]))
             assert made is not None
-            return made
+            plain_updates(made.function)
+            return made.function
 
         return Derived(f"gather: {self.description}", program)
 
@@ -248,7 +252,7 @@ class AdjointForm(Form):
     def __init__(self, kernel: AdjointKernel, outputs: Mapping[str, Any]) -> None:
         super().__init__(kernel, outputs)
         self._sizes: TapeKernel | None = None
-        self._gathers: dict[str, GatherKernel] = {}
+        self._gathers: dict[tuple[str, int], GatherKernel] = {}
 
     def program(self, types: Signature) -> Function:
         """Return the adjoint as a program of its own."""
@@ -306,16 +310,22 @@ class AdjointForm(Form):
     ) -> bool:
         """Compute the gradient by an argument as a gather; return whether that is possible."""
         d, groups = made[name], traits_of(made[name].queue).groups
-        if not isinstance(space, Range) or d.ndim != len(space):
+        if not isinstance(space, Range) or not d.ndim:
             return False
         if not rounding.is_whole(space, groups) or not rounding.is_whole(d.shape, groups):
             return False
-        if name not in self._gathers:
-            self._gathers[name] = GatherKernel(self.kernel.form, name, d.ndim)
-        gathering = self._gathers[name]
-        if gathering.program(types) is None:
+        if (name, len(space)) not in self._gathers:
+            self._gathers[name, len(space)] = GatherKernel(self.kernel.form, name, len(space))
+        gathering = self._gathers[name, len(space)]
+        program = gathering.program(types)
+        if program is None:
             return False
-        gathering._launch(Range(*d.shape), (*given, d, *space))
+        shape = d.shape
+        if program.axis is not None:
+            shape = (d.shape[program.axis],)
+            if shape[0] < _MIN_ITEMS_PER_UNIT * traits_of(d.queue).units:
+                return False
+        gathering._launch(Range(*shape), (*given, d, *space))
         return True
 
     def scatter(

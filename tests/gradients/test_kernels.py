@@ -38,6 +38,8 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
     (code.store_in_branch, 30, "x", (_normal(30),)),
     (code.before_loop, 20, "x", (_normal(20), 7)),
     (code.conditional_sum, 30, "x", (_normal(30), _normal(11))),
+    (code.conditional_sum, 9, "x", (_normal(9), _normal(400))),
+    (code.pairwise, 7, 7, (_normal(7, 2), _normal(400, 2))),
     (code.reassigned, 30, "x", (_normal(30),)),
     (code.triangle, 10, 10, (_normal(10, 5),)),
     (code.window, 20, "x", (_normal(20), 2)),
@@ -143,6 +145,10 @@ def test_stencils_are_gathers_and_others_are_not() -> None:
     assert gathers(code.turned, "u", "item:2", "f8:2C", "f8:2C")
     assert not gathers(code.window, "x", "item:1", "f8:1C", "i8", "f8:1C")
     assert not gathers(code.recurrence, "x", "item:1", "f8:2C", "f8:1C")
+    assert gathers(code.pairwise, "q", "item:1", "f8:2C", "f8:2C", "f8:1C")
+    assert gathers(code.conditional_sum, "y", *line, "f8:1C")
+    assert not gathers(code.breaks, "y", *line, "f8:1C")
+    assert not gathers(code.nested, "a", "item:1", "f8:2C", "f8:1C", "f8:1C")
 
 
 def test_several_outputs_complex_numbers_and_names() -> None:
