@@ -269,6 +269,10 @@ class ndarray:
         )
         return lambda *given, **named: _call(found, *given, owner=self, shares=shares, **named)
 
+    def sort(self, axis: int = -1) -> None:
+        """Sort in place, negative NaN first."""
+        _call(operator.setitem, self, ..., _call(_sort, self, axis))
+
     def __len__(self) -> int:
         return len(self._view)
 

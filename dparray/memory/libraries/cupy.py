@@ -362,8 +362,9 @@ def _without_negative_nan(x: Any) -> Any:
     return cupy.where(cupy.isnan(x), x.dtype.type(np.nan), x) if x.dtype.kind == "f" else x
 
 
-def _sort(x: Any, axis: int = -1) -> Any:
-    return _cupy().sort(_without_negative_nan(x), axis)
+def _sort_in_place(x: Any, axis: int = -1) -> None:
+    """Sort an array without negative NaN in its own memory: ``sort`` copies it first."""
+    x.sort(axis)
 
 
 def _argsort(x: Any, axis: int = -1) -> Any:
@@ -455,7 +456,7 @@ _REPLACED: dict[str, Callable[..., Any]] = {
     "scipy.linalg.lu_solve": _lu_solve,
     "interp": _interp,
     "log2": _log2,
-    "sort": _sort,
+    "sort_in_place": _sort_in_place,
     "argsort": _argsort,
     **{name: functools.partial(_unique, name) for name in ("unique_inverse", "unique_all")},
     "cumulative_logsumexp": _cumulative_logsumexp,

@@ -210,6 +210,25 @@ def test_cupys_ways_are_not_ours(gpu: dp.Device) -> None:
         np.testing.assert_array_equal(found.asnumpy(), [3.0])
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i4", "?", "c8"])
+def test_a_sort_is_one_kernel_and_one_call_in_the_memory_of_the_result(
+    dtype: str, axis: int, gpu: Any
+) -> None:
+    values = np.random.default_rng(1).integers(-9, 9, (30, 40)).astype(dtype)
+    if dtype[0] == "f":
+        values[::4, 1::3], values[1::5, ::7] = np.nan, -np.float16(np.nan)
+    x = dp.asarray(values, device=gpu)
+    cupy_standin.called.clear()
+    found = dp.sort(x, axis=axis)
+    assert cupy_standin.called in ([], ["sort"])
+    np.testing.assert_array_equal(found.asnumpy(), np.sort(values, axis))
+    np.testing.assert_array_equal(x.asnumpy(), values)
+    downward = np.flip(np.sort(values, axis), axis)
+    found = dp.sort(x, axis=axis, descending=True)
+    np.testing.assert_array_equal(found.asnumpy(), downward)
+
+
 def test_no_copy_is_made_of_operands_and_results(gpu: dp.Device) -> None:
     x = dp.asarray(MATRIX, device=gpu)
     library = library_of(gpu.queue)
