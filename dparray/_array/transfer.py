@@ -172,7 +172,11 @@ def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> np.ndarray:
                 "synchronizes. Use x.asnumpy(), or set dp.config.host_operands = 'copy'."
             )
         warn_of_host_copy(f"an array of {self.nbytes} bytes is copied to the host: dp.asnumpy(x)")
-    return self.asnumpy() if dtype is None else self.asnumpy().astype(dtype, copy=False)
+    values = self.asnumpy() if dtype is None else self.asnumpy().astype(dtype, copy=False)
+    if copy is None and config.host_operands == "error":
+        # A function that fills an argument, as SciPy's `output=`, would fill the copy.
+        values.flags.writeable = False
+    return values
 
 
 def _array_interface(self: ndarray) -> dict[str, Any]:

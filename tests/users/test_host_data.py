@@ -71,6 +71,16 @@ def test_numpy_reads_arrays_of_the_processor_without_sycl() -> None:
             program()
 
 
+def test_no_function_fills_a_copy_that_is_lost() -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    x = dp.arange(9.0, device="host:cpu").reshape(3, 3)
+    with pytest.raises(ValueError, match="read-only"):
+        ndimage.grey_erosion(x, 3, output=dp.zeros_like(x))
+    own = np.array(x)
+    own[0] = 7
+    assert x[0].tolist() == [0, 1, 2]
+
+
 def test_plots_and_tables_take_arrays_of_the_processor_without_sycl() -> None:
     plt = pytest.importorskip("matplotlib.pyplot")
     stats = pytest.importorskip("scipy.stats")
