@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 
 from dparray._ir.facts import joined_values
 from dparray._ir.instructions import CONTROL, OPS, Function, Op, Parameter, Place, constant, walk
-from dparray._ir.structured import Unstructured, structured
+from dparray._ir.structured import (
+    Unstructured,
+    counting,
+    repetitions,
+    step_of,
+    structured,
+    unroll,
+)
 from dparray._ir.types import BOOL, F32, GLOBAL, I32, I64, LOCAL, PRIVATE, Pointer, Type
 
 #: The longest tape of a loop in private memory, in iterations.
@@ -113,13 +120,23 @@ def adjoint(
     Raises:
         NoDerivative: the program, or a part of it, has none.
     """
+    bring_into_form(function)
+    return Writer(function, dimensions, wanted, outputs, rules).run()
+
+
+def bring_into_form(function: Function) -> None:
+    """Change a program to its structured form, with short loops unrolled.
+
+    Raises:
+        NoDerivative: it has no such form.
+    """
     try:
         structured(function)
     except Unstructured as error:
         raise NoDerivative(
             str(error), error.op, "choose between numbers: x[i] if condition else y[i]"
         ) from None
-    return Writer(function, dimensions, wanted, outputs, rules).run()
+    unroll(function)
 
 
 class _Scope:
@@ -170,6 +187,8 @@ class Writer:
         self.widths: dict[int, int] = {}
         #: The ids of the work-item that is computed again, if it is another one.
         self.ids: list[Op] = []
+        #: Loads whose cotangents are summed before they are added to memory, by identity.
+        self.deferred: dict[int, tuple[Op, Op]] = {}
         self.result = Function(f"adjoint_of_{function.name}")
         self.gradients: dict[str, Op] = {}
         _check(function, outputs)
@@ -273,6 +292,13 @@ class Writer:
             self.scope.values[id(op)] = self.ids[op.attribute[1]]
             return
         if op.name == "if":
+            body = self.only_body(op)
+            if body is not None:
+                for inner in body[:-1]:
+                    self.forward(inner)
+                for result, value in zip(op.results, body[-1].operands, strict=True):
+                    self.scope.values[id(result)] = self.value(value)
+                return
             copy = Op("if", None, [self.value(op.operands[0])], place=op.place)
             for body in op.bodies:
                 copy.bodies.append(self.again(body, {id(op): copy}))
@@ -427,6 +453,9 @@ class Writer:
 
     def scatter(self, op: Op, g: Op) -> None:
         """Add the cotangent of an element to the gradient of its array."""
+        if id(op) in self.deferred:
+            self.add(self.deferred[id(op)][1], g)
+            return
         name = root(op.operands[0]).attribute.argument
         if name in self.outputs:
             address = self.value(op.operands[0])
@@ -458,11 +487,23 @@ class Writer:
         index = self.value(pointer.operands[1])
         return self.op("offset", before.type, before, index, attribute=pointer.attribute)
 
+    def only_body(self, op: Op) -> list[Op] | None:
+        """Return the body of an ``if`` that is executed, if its condition is constant."""
+        test = self.value(op.operands[0])
+        return op.bodies[not test.attribute] if test.name == "constant" else None
+
     # -- control flow -----------------------------------------------------------------------------
 
     def backward_if(self, op: Op) -> None:
         gs = [self.taken(result) for result in op.results]
         if not any(gs) and not _has_effect(op):
+            return
+        only = self.only_body(op)
+        if only is not None:
+            for g, operand in zip(gs, only[-1].operands, strict=True):
+                self.add(operand, g)
+            for inner in reversed(only[:-1]):
+                self.backward(inner)
             return
         choice = Op("if", None, [self.value(op.operands[0])], place=op.place)
         sides: list[_Scope] = []
@@ -530,6 +571,7 @@ class Writer:
         self.scope = _Scope(outside)
         at = self.op("sub", I64, back.carried[0], constant(1, I64))
         kept = self.carried_values(op, again, at)
+        before, self.deferred = self.deferred, self.invariant_loads(op, body)
         for inner in (*head, *body):
             self.forward(inner)
         for carried, operand in zip(op.carried, again.operands, strict=True):
@@ -538,6 +580,7 @@ class Writer:
         for inner in reversed([*head, *body]):
             self.backward(inner)
         inside, self.scope = self.scope, outside
+        elements, self.deferred = self.deferred, before
         following = [inside.cotangents.pop(id(c), (c, _zero(c)))[1] for c in moved]
         others = [each for each, _ in inside.cotangents.values()]
         totals = [Op("carried", each.type) for each in others]
@@ -561,14 +604,64 @@ class Writer:
         firsts = [op.operands[_position(op.carried, c)] for c in moved]
         for value, g in zip((*firsts, *others), back.results, strict=True):
             self.add(value, g)
+        self.scatter_deferred(elements, count)
+
+    def invariant_loads(self, op: Op, body: Sequence[Op]) -> dict[int, tuple[Op, Op]]:
+        """Return the loads of one element in all iterations, with a value for its cotangent."""
+        inside = {id(each) for o in walk(op.bodies[0]) for each in (o, *o.results, *o.carried)}
+        inside |= {id(each) for each in op.carried}
+
+        def is_fixed(value: Op) -> bool:
+            if id(value) not in inside:
+                return True
+            return OPS[value.name].is_cheap | (value.name == "offset") and all(
+                map(is_fixed, value.operands)
+            )
+
+        found = {}
+        for load in body:
+            if load.name != "load" or id(load) not in self.varied:
+                continue
+            is_input = root(load.operands[0]).attribute.argument not in self.outputs
+            if is_input and is_fixed(load.operands[0]):
+                element = Op("carried", load.type)
+                self.varied.add(id(element))
+                found[id(load)] = load, element
+        return found
+
+    def scatter_deferred(self, elements: Mapping[int, tuple[Op, Op]], count: Op) -> None:
+        """Add the sums of the cotangents of elements that a loop reads again and again."""
+        totals = [(load, self.taken(element)) for load, element in elements.values()]
+        totals = [(load, total) for load, total in totals if total is not None]
+        if not totals:
+            return
+        some = self.op("gt", BOOL, count, constant(0, I64))  # otherwise there may be no element
+        outside, self.scope = self.scope, _Scope(self.scope)
+        for load, total in totals:
+            self.available(load.operands[0])
+            assert total is not None
+            self.scatter(load, total)
+        body, self.scope = self.scope.ops, outside
+        choice = self.op("if", None, some)
+        choice.bodies = [[*body, Op("leave", None, [], choice)], [Op("leave", None, [], choice)]]
+
+    def available(self, op: Op) -> None:
+        """Compute a value again, unless this body knows it."""
+        scope: _Scope | None = self.scope
+        while scope is not None and id(op) not in scope.values:
+            scope = scope.parent
+        if scope is None and op.name != "constant":
+            for operand in op.operands:
+                self.available(operand)
+            self.forward(op)
 
     def iterations(self, op: Op, run: Op, again: Op) -> Op:
         """Return how often a loop repeats: by a formula if it counts, otherwise it is counted."""
-        found = counting(op, again)
+        found = counting(op)
         if found is not None:
             first, stop, step, _ = found
             if first.name == stop.name == "constant":
-                return constant(max(0, -((first.attribute - stop.attribute) // step)), I64)
+                return constant(repetitions(first.attribute, stop.attribute, step), I64)
             self.place = op.place
             ends = [self.value(stop), self.value(first)]
             distance = self.op("sub", I64, *(ends if step > 0 else reversed(ends)))
@@ -582,7 +675,7 @@ class Writer:
         """Give each value that a loop carries its value in an iteration; return those to keep."""
         kept = []
         for carried, first, following in zip(op.carried, op.operands, again.operands, strict=True):
-            step = _step(carried, following)
+            step = step_of(carried, following)
             if following is carried:
                 value = self.value(first)
             elif carried.type == I64 and step is not None:
@@ -1077,30 +1170,6 @@ def _has_effect(op: Op) -> bool:
 
 def _position(ops: Sequence[Op], op: Op) -> int:
     return next(number for number, each in enumerate(ops) if each is op)
-
-
-def _step(carried: Op, following: Op) -> int | None:
-    """Return the constant that an iteration adds to a carried integer."""
-    if following.name != "add" or following.operands[0] is not carried:
-        return None
-    step = following.operands[1]
-    return step.attribute if step.name == "constant" else None
-
-
-def counting(loop: Op, again: Op) -> tuple[Op, Op, int, Op] | None:
-    """Return where a loop starts and stops to count, its step, and what it counts."""
-    test = loop.bodies[0][-1].operands[0]
-    if test.name not in ("lt", "gt") or not any(op is test for op in loop.bodies[0]):
-        return None
-    count, stop = test.operands
-    inside = {id(each) for op in walk(loop.bodies[0]) for each in (op, *op.results, *op.carried)}
-    if id(stop) in inside or any(stop is each for each in loop.carried) or count.type != I64:
-        return None
-    for carried, first, following in zip(loop.carried, loop.operands, again.operands, strict=True):
-        step = _step(carried, following)
-        if carried is count and step and (step > 0) == (test.name == "lt"):
-            return first, stop, step, carried
-    return None
 
 
 def _exported(loop: Op, carried: Op) -> Op:

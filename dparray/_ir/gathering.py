@@ -19,7 +19,7 @@ from dparray._ir.adjoint import (
     array_parameters,
     arrays_of,
     axes_of,
-    counting,
+    bring_into_form,
     gradient,
     is_id,
     live,
@@ -27,7 +27,7 @@ from dparray._ir.adjoint import (
     root,
 )
 from dparray._ir.instructions import Function, Op, Parameter, constant, walk
-from dparray._ir.structured import structured
+from dparray._ir.structured import counting
 from dparray._ir.types import BOOL, F32, I64
 
 #: The most work-items that are computed again for an element.
@@ -70,7 +70,7 @@ def gathered(
         NotGathered: the work-items that read an element are not known.
         NoDerivative: the program has none.
     """
-    structured(function)
+    bring_into_form(function)
     try:
         return _Stencil(function, dimensions, name, outputs, rules).gathered()
     except NotGathered:
@@ -125,9 +125,10 @@ class _Gather(Writer):
         self.gradients[self.name] = self.parts[2]
         made.parameters = [*extents, *others[self.dimensions :], *self.parts, *self.sizes]
         own = [self.op("index", I64, attribute=("global_id", axis)) for axis in range(axes)]
-        self.inside = [
-            self.op("lt", BOOL, at, extent) for at, extent in zip(own, extents, strict=True)
-        ]
+        pairs = zip(own, extents, strict=True)
+        # Back ends know this comparison.
+        self.beyond = [self.op("ge", BOOL, *pair) for pair in pairs]
+        self.inside: list[Op] = []
         self.scope = type(self.scope)(self.scope)
         return own
 
@@ -136,10 +137,27 @@ class _Gather(Writer):
         body = self.scope.ops
         assert self.scope.parent is not None
         self.scope = self.scope.parent
-        self.branch(self.inside, body, [], [])
+        if self.inside:
+            self.branch(self.inside, body, [], [])
+            body = [self.scope.ops.pop()]
+        for test in reversed(self.beyond):
+            choice = Op("if", None, [test])
+            leave = Op("leave", None, [], choice)
+            choice.bodies = [[Op("leave", None, [], choice)], [*body, leave]]
+            body = [choice]
+        self.scope.ops += body
         self.result.body = [*self.entry, *self.scope.ops, Op("return")]
         remove_dead(self.result)
         return self.result
+
+    def forward(self, op: Op) -> None:
+        """Compute the value of an op again; the work-item is in the range of the original."""
+        if op.name == "ge" and op.operands[0].name == "index":
+            _, dimension = op.operands[0].attribute
+            if self.value(op.operands[1]) is self.sizes[dimension]:
+                self.scope.values[id(op)] = constant(False, BOOL)
+                return
+        super().forward(op)
 
     def adjoint(self) -> None:
         """Compute a work-item of the original and its adjoint."""
@@ -186,7 +204,7 @@ class _Exchanged(_Gather):
         found = None
         for axis, counter in sorted(common):
             self.loop, self.axis = owners[counter], axis
-            found = counting(self.loop, self.loop.bodies[0][-1].bodies[0][-1])
+            found = counting(self.loop)
             if found is not None and found[2] == 1 and id(found[3]) == counter:
                 break
         else:
@@ -194,8 +212,18 @@ class _Exchanged(_Gather):
         self.bounds = found[:2]
         self.exchanged: list[Op] = []
         self.own[self.name] = True
+        #: The sums of the cotangents of elements with constant indices of the other axes.
+        self.elements: dict[tuple[int, ...], Op] = {}
         (self.at,) = self.begin(1)
+        # The bounds of the loop, if all work-items have the same.
+        self.is_tested = all(each.name in ("constant", "parameter") for each in self.bounds)
+        if self.is_tested:
+            outside, self.scope = self.scope, self.scope.parent or self.scope
+            self.inside += self.tests()
+            self.scope = outside
         self.over(0)
+        for constants, element in self.elements.items():
+            self.store_sum(constants, element)
         made = self.end()
         loops = [op for op in walk(made.body) if op.name == "loop"]
         inside = {id(op) for op in walk(self.exchanged)}
@@ -208,20 +236,75 @@ class _Exchanged(_Gather):
         if dimension == self.dimensions:
             self.adjoint()
             return
-        at = Op("carried", I64)
-        self.ids.append(at)
+        left = Op("carried", I64)
         outside, self.scope = self.scope, type(self.scope)(self.scope)
+        at = self.op("sub", I64, left, constant(1, I64))
+        self.ids.append(at)
         self.over(dimension + 1)
-        following = self.op("add", I64, at, constant(1, I64))
-        loop = Op("loop", None, [constant(0, I64)])
-        loop.carried = [at]
-        self.op("repeat", None, following, attribute=loop)
-        body, self.scope = self.scope.ops, outside
-        goes_on = Op("lt", BOOL, [at, self.sizes[dimension]])
+        following = [at]
+        inside, self.scope = self.scope, outside
+        loop = Op("loop", None, [self.sizes[dimension]])
+        loop.carried = [left]
+        elements = []
+        for element in self.elements.values():
+            _, g = inside.cotangents.get(id(element), (None, None))
+            if g is not None:
+                loop.operands.append(constant(0, self.kind))
+                loop.carried.append(Op("carried", self.kind))
+                following.append(Op("add", self.kind, [loop.carried[-1], g]))
+                elements.append(element)
+        loop.results = [Op("result", each.type) for each in loop.carried[1:]]
+        goes_on = Op("gt", BOOL, [left, constant(0, I64)])
         choice = Op("if", None, [goes_on])
-        choice.bodies = [body, [Op("leave", None, [], loop)]]
+        again = Op("repeat", None, following, loop)
+        choice.bodies = [
+            [*inside.ops, *following[1:], again],
+            [Op("leave", None, loop.carried[1:], loop)],
+        ]
         loop.bodies = [[goes_on, choice]]
         self.scope.ops.append(loop)
+        for element, total in zip(elements, loop.results, strict=True):
+            self.add(element, total)
+
+    def tests(self) -> list[Op]:
+        """Return whether the work-item is an iteration of the loop."""
+        first, stop = (self.value(each) for each in self.bounds)
+        made = []
+        if first.name != "constant" or first.attribute > 0:
+            made.append(self.op("ge", BOOL, self.at, first))
+        # The range of the work-items has the length of the axis.
+        if stop.attribute != Parameter(self.name, "shape", self.axis):
+            made.append(self.op("lt", BOOL, self.at, stop))
+        return made
+
+    def scatter(self, op: Op, g: Op) -> None:
+        """Add the cotangent of an element to a sum, or to memory."""
+        axes = axes_of(op.operands[0], self.count)
+        others = [each for axis, each in enumerate(axes) if axis != self.axis]
+        if any(each.name != "constant" for each in others) or g.type.lanes > 1:  # type: ignore[union-attr]
+            super().scatter(op, g)
+            return
+        key = tuple([each.attribute for each in others])
+        element = self.elements.setdefault(key, Op("carried", self.kind))
+        self.varied.add(id(element))
+        self.add(element, g if g.type == self.kind else self.op("convert", self.kind, g))
+
+    def store_sum(self, constants: tuple[int, ...], element: Op) -> None:
+        """Store the sum of an element's cotangents, if the array has this element."""
+        shape = [each for each in self.parts if each.attribute.part == "shape"]
+        indices = [constant(each, I64) for each in constants]
+        indices.insert(self.axis, self.at)
+        tests = [self.op("lt", BOOL, *pair) for pair in zip(indices, shape, strict=True)]
+        outside, self.scope = self.scope, type(self.scope)(self.scope)
+        number = indices[0]
+        for index, size in zip(indices[1:], shape[1:], strict=True):
+            number = self.op("add", I64, self.op("mul", I64, number, size), index)
+        address = self.op("offset", self.parts[2].type, self.parts[2], number)
+        before = self.op("load", self.kind, address)
+        total = outside.cotangents.pop(id(element))[1]
+        self.op("store", None, address, self.op("add", self.kind, before, total))
+        body, self.scope = self.scope.ops, outside
+        self.branch(tests, body, [], [])
 
     def backward_loop(self, op: Op) -> None:
         """Run a loop backward; of the exchanged one, the iteration of the work-item alone."""
@@ -237,11 +320,8 @@ class _Exchanged(_Gather):
                 raise NotGathered
             if g is not None:
                 gs[id(operand)] = g
-        first, stop = self.bounds
-        tests = [
-            self.op("ge", BOOL, self.at, self.value(first)),
-            self.op("lt", BOOL, self.at, self.value(stop)),
-        ]
+        first = self.bounds[0]
+        tests = [] if self.is_tested else self.tests()
         outside, self.scope = self.scope, type(self.scope)(self.scope)
         iteration = self.op("sub", I64, self.at, self.value(first))
         kept = self.carried_values(op, again, iteration)
@@ -256,11 +336,21 @@ class _Exchanged(_Gather):
             _, g = inside.cotangents.get(id(carried), (None, None))
             if g is not gs.get(id(carried)):
                 raise NotGathered  # The cotangent differs between iterations.
-        used = live(inside.ops)
+        used = live([*inside.ops, Op("print", None, [g for _, g in inside.cotangents.values()])])
         if any(id(value) in used for _, value in kept):
             raise NotGathered  # The iteration needs values of those before.
-        self.branch(tests, inside.ops, [], [])
-        self.exchanged.append(self.scope.ops[-1])
+        elements = [each for each in self.elements.values() if id(each) in inside.cotangents]
+        sums = [inside.cotangents[id(each)][1] for each in elements]
+        zeros = [constant(0, self.kind)] * len(sums)
+        if tests:
+            results = self.branch(tests, inside.ops, sums, zeros)
+            self.exchanged.append(self.scope.ops[-1])
+        else:
+            results = sums
+            self.scope.ops += inside.ops
+            self.exchanged += inside.ops
+        for element, result in zip(elements, results, strict=True):
+            self.add(element, result)
 
 
 class _Stencil(_Gather):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dparray._ir.instructions import CONTROL, JUMPS, Function, Op, constant, walk
-from dparray._ir.types import BOOL, I32, Pointer, Type
+from dparray._ir.types import BOOL, I32, I64, Pointer, Type
 
 #: Where a body continues: the identity of a construct, and the kind of jump.
 Target = tuple[int, str]
@@ -64,6 +64,103 @@ def structured(function: Function) -> None:
         op.operands = [form.now(operand) for operand in op.operands]
 
 
+#: The longest loop that is unrolled, and the most ops that this makes of one.
+MAX_UNROLLED, MAX_OPS = 8, 128
+
+
+def counting(loop: Op) -> tuple[Op, Op, int, Op] | None:
+    """Return where a structured loop starts and stops to count, its step, and what it counts."""
+    decision = loop.bodies[0][-1]
+    again, test = decision.bodies[0][-1], decision.operands[0]
+    if test.name not in ("lt", "gt") or not any(op is test for op in loop.bodies[0]):
+        return None
+    count, stop = test.operands
+    inside = {id(each) for op in walk(loop.bodies[0]) for each in (op, *op.results, *op.carried)}
+    if id(stop) in inside or any(stop is each for each in loop.carried) or count.type != I64:
+        return None
+    for carried, first, following in zip(loop.carried, loop.operands, again.operands, strict=True):
+        step = step_of(carried, following)
+        if carried is count and step and (step > 0) == (test.name == "lt"):
+            return first, stop, step, carried
+    return None
+
+
+def step_of(carried: Op, following: Op) -> int | None:
+    """Return the constant that an iteration adds to a carried integer."""
+    if following.name != "add" or following.operands[0] is not carried:
+        return None
+    step = following.operands[1]
+    return step.attribute if step.name == "constant" else None
+
+
+def repetitions(first: int, stop: int, step: int) -> int:
+    """Return how often a loop repeats that counts between constants."""
+    return max(0, -((first - stop) // step))
+
+
+def unroll(function: Function) -> None:
+    """Repeat the ops of short loops of a structured program instead of the loops."""
+    replaced: dict[int, Op] = {}
+    _unroll(function.body, replaced)
+    for op in walk(function.body):
+        op.operands = [_last(operand, replaced) for operand in op.operands]
+
+
+def _unroll(body: list[Op], replaced: dict[int, Op]) -> None:
+    new: list[Op] = []
+    for op in body:
+        for inner in op.bodies:
+            _unroll(inner, replaced)
+        found = counting(op) if op.name == "loop" else None
+        if found is None or not found[0].name == found[1].name == "constant":
+            new.append(op)
+            continue
+        first, stop, step, counter = found
+        count = repetitions(first.attribute, stop.attribute, step)
+        if count > MAX_UNROLLED or count * len(list(walk(op.bodies[0]))) > MAX_OPS:
+            new.append(op)
+            continue
+        *head, decision = op.bodies[0]
+        *repeated, again = decision.bodies[0]
+        *tail, leave = decision.bodies[1]
+        now = {id(c): value for c, value in zip(op.carried, op.operands, strict=True)}
+        for number in range(count + 1):
+            now[id(counter)] = constant(first.attribute + number * step, I64)
+            values = {**now}
+            new += _copies([*head, *(repeated if number < count else tail)], values, replaced)
+            jump = again if number < count else leave
+            given = [values.get(id(_last(o, replaced)), o) for o in jump.operands]
+            if number < count:
+                now = {id(c): value for c, value in zip(op.carried, given, strict=True)}
+            else:
+                replaced |= {id(r): value for r, value in zip(op.results, given, strict=True)}
+    body[:] = new
+
+
+def _copies(body: Sequence[Op], values: dict[int, Op], replaced: dict[int, Op]) -> list[Op]:
+    """Return copies of ops, with other values for some of those that they take."""
+    made = []
+    for op in body:
+        operands = [_last(operand, replaced) for operand in op.operands]
+        operands = [values.get(id(operand), operand) for operand in operands]
+        target = values.get(id(op.attribute), op.attribute)
+        copy = Op(op.name, op.type, operands, target, op.place, op.marks)
+        for old, new in ((op.results, copy.results), (op.carried, copy.carried)):
+            for each in old:
+                new.append(Op(each.name, each.type, place=each.place))
+                values[id(each)] = new[-1]
+        values[id(op)] = copy
+        copy.bodies = [_copies(inner, values, replaced) for inner in op.bodies]
+        made.append(copy)
+    return made
+
+
+def _last(op: Op, replaced: dict[int, Op]) -> Op:
+    while id(op) in replaced:
+        op = replaced[id(op)]
+    return op
+
+
 class _Form:
     """Rewrites one program.
 
@@ -77,9 +174,7 @@ class _Form:
         self.numbers: dict[Target, int] = {}
 
     def now(self, op: Op) -> Op:
-        while id(op) in self.replaced:
-            op = self.replaced[id(op)]
-        return op
+        return _last(op, self.replaced)
 
     def number(self, target: Target) -> Op:
         return constant(self.numbers.setdefault(target, len(self.numbers)), I32)

@@ -93,6 +93,20 @@ def pairwise(item: Any, p: Any, q: Any, out: Any) -> None:
 
 
 @dp.kernel
+def pairs_in_space(item: Any, p: Any, q: Any, w: Any, out: Any) -> None:
+    i = item.get_id(0)
+    energy = 0.0
+    for j in range(q.shape[0]):
+        d = 0.0
+        for k in range(3):
+            t = p[i, k] - q[j, k]
+            d += t * t * w[k]
+        if d > 0.5:
+            energy += w[0] / math.sqrt(d + 0.1)
+    out[i] = energy
+
+
+@dp.kernel
 def gather(item: Any, x: Any, at: Any, out: Any) -> None:
     i = item.get_id(0)
     out[i] = x[at[i]] ** 3 + max(x[i], 0.1)

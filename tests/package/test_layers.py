@@ -50,7 +50,7 @@ BUDGETS = {
     "runtime": 4_300,
     "memory": 4_190,
     "graph": 2_185,
-    "ir": 4_400,
+    "ir": 4_650,
     "language": 15_420,
     "codegen": 3_730,
     "compiler": 7_400,
