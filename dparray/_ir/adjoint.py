@@ -1049,7 +1049,7 @@ def check_reads(function: Function, own: Mapping[str, bool], outputs: Collection
             raise NoDerivative(
                 f"reads {name}, which other work-items write",
                 op,
-                "read another array; out[i] += value with the id of the work-item is allowed",
+                "read another array (out[i] += value is allowed with the id of the work-item)",
             )
         if "atomic" in kinds[name] and len(kinds[name]) > 1:
             raise NoDerivative(

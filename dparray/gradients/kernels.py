@@ -173,7 +173,7 @@ def _refused(kernel: KernelFunction, error: NoDerivative) -> GradientError:
             f"{where}: only its first derivative is available, because its adjoint {error}{shown}"
         )
     return GradientError(
-        f"{where}: it {error}, which has no derivative; {error.fix}, or give the derivative with "
+        f"{where}: it {error}, and so has no derivative; {error.fix}, or give the derivative with "
         f"dp.custom_gradient{shown}"
     )
 
