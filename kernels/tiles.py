@@ -28,6 +28,7 @@ from dparray.kernel_api import (
     MemoryOrder,
     MemoryScope,
     PrivateArray,
+    atomic_fence,
     group_barrier,
     reduce_over_group,
     select_from_group,
@@ -284,8 +285,8 @@ def make_tile_scan_kernel(
 @functools.cache
 def make_look_back(
     op: str, combine: Callable[[Any, Any], Any], dtype: type, lanes: int, is_packed: bool
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return functions with which a tile gets its number, and the result of all tiles before it.
+) -> tuple[Callable[..., Any], ...]:
+    """Return functions with which a tile gets its number and the result before it, and ends.
 
     A tile publishes its total, and then looks back. Its first sub-group combines the totals of the
     tiles before it, one for each work-item at a time. It stops at the nearest tile that has
@@ -387,20 +388,29 @@ def make_look_back(
                     step = int32(step * int32(2))
                 result = dtype(combine(value, result))
                 last = last - int64(size) if nearest == size else int64(-1)
-            ended = word(0)
             if lane == 0:
                 if t > 0:
                     publish(carry, dtype(combine(result, combined)), int64(2))
                 shared[0] = result
-                ended = AtomicRef(progress, 1, memory_order=MemoryOrder.ACQ_REL).fetch_add(word(1))
-            ended = word(select_from_group(part, ended, int32(0)))
-            if ended == word(progress.size - 3):  # no tile looks back any more
-                for i in range(int64(lane), progress.size, int64(size)):
-                    AtomicRef(progress, uint64(i), memory_order=MemoryOrder.RELAXED).store(word(0))
         group_barrier(nd_item.get_group(), MemoryScope.WORK_GROUP)
         return shared[0]
 
-    return take, look_back
+    def finish(nd_item: Any, progress: Any) -> None:
+        part = nd_item.get_sub_group()
+        lane = int32(part.get_local_id())
+        if part.get_group_id() == 0:
+            ended = word(0)
+            if lane == 0:
+                count = AtomicRef(progress, 1, memory_order=MemoryOrder.RELEASE)
+                ended = count.fetch_add(word(1))
+            ended = word(select_from_group(part, ended, int32(0)))
+            if ended == word(progress.size - 3):  # no tile looks back any more
+                atomic_fence(MemoryOrder.ACQ_REL, MemoryScope.DEVICE)
+                for i in range(int64(lane), progress.size, int64(part.get_max_local_range())):
+                    clear = AtomicRef(progress, uint64(i), memory_order=MemoryOrder.RELAXED)
+                    clear.store(word(0))
+
+    return take, look_back, finish
 
 
 @functools.cache
@@ -409,7 +419,7 @@ def make_look_back_kernel(
     combine: Callable[[Any, Any], Any],
     scan: Callable[..., Any],
     access: tuple[Callable[..., Any], Callable[..., Any]],
-    back: tuple[Callable[..., Any], Callable[..., Any]],
+    back: tuple[Callable[..., Any], ...],
     dtype: type,
     lanes: int,
     inclusive: bool,
@@ -428,7 +438,7 @@ def make_look_back_kernel(
     """
     nothing = identity(op, dtype)
     load, store = access
-    take, look_back = back
+    take, look_back, finish = back
 
     def one_pass_scan(
         nd_item: Any,
@@ -460,6 +470,7 @@ def make_look_back_kernel(
             tile[uint64(own + uint32(k))] = after if inclusive else before
             before = after
         store(nd_item, out, first, tile)
+        finish(nd_item, progress)
 
     return one_pass_scan
 
@@ -490,7 +501,7 @@ def count_flags(flags: Any) -> Any:
 @functools.cache
 def make_mask_count_kernel(
     scan: Callable[..., Any],
-    back: tuple[Callable[..., Any], Callable[..., Any]],
+    back: tuple[Callable[..., Any], ...],
     flags: tuple[Callable[..., Any], ...],
     lanes: int,
 ) -> Callable[..., None]:
@@ -512,7 +523,7 @@ def make_mask_count_kernel(
         scratch: see above, of int64.
         shared, number: local memory of int64, 1 element.
     """
-    take, look_back = back
+    take, look_back, finish = back
     whole, at_end, count = flags
 
     def mask_count(
@@ -552,6 +563,7 @@ def make_mask_count_kernel(
             carry[uint64(first + lane)] = before + own
         if lane == 0 and first + int64(TILES_COUNTED) >= carry.size - 1:
             carry[uint64(carry.size - 1)] = before + total
+        finish(nd_item, progress)
 
     return mask_count
 

@@ -65,7 +65,7 @@ def transposed(x: ndarray) -> ndarray:
     word = np.dtype(WORDS[x.itemsize])
     out = empty_on(placement_of(x), x.shape, x.dtype)
     traits = traits_of(x.queue)
-    key = ("transpose", x.queue, traits, stack, rows, columns, word)
+    key = ("transpose", x.queue, traits, stack, rows, columns, word, _SIDE)
     launch = known(key, functools.partial(_launch_of, traits, stack, columns, rows, word))
     launch(_as_words(x, word), _as_words(out, word))
     return out

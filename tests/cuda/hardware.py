@@ -44,6 +44,7 @@ _PARTS = (
     Part("tests-jit", "hardware_checks", "test_jit", 60),
     Part("interop", "hardware_checks", "interop", 40),
     Part("launches", "hardware_times", "launches", 30),
+    Part("forms", "hardware_forms", "forms", 60),
     Part("times", "hardware_times", "times", 170),
 )
 

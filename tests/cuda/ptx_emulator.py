@@ -10,7 +10,8 @@ The lanes at the lowest position in the code run first, so that branches join as
 ``bar.warp.sync`` for those of the mask in a warp, as GPUs do since Volta. Accesses outside of all
 arrays, misaligned accesses, deadlocks and endless loops raise :class:`EmulationError`.
 
-Not emulated: weak memory order (races between threads are hidden), textures, tensor cores.
+Memory order is strong (races between threads are hidden) unless ``Memory.late`` is set. Not
+emulated: textures, tensor cores.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tests.cuda import ptx_instructions
+from tests.cuda.ptx_order import LateStores
 from tests.cuda.ptx_text import (
     EmulationError,
     EndlessError,
@@ -50,10 +52,12 @@ class Memory:
         start: the address of its first byte.
         bounds: the first address of each array, and the address after its last.
         written: whether each byte was written, or None if that is not noted.
+        late: the seed of delays with which stores reach other groups, or None for no delays.
     """
 
     start = 0
     written: np.ndarray | None = None
+    late: int | None = None
 
     def __init__(self, size: int = 1 << 20) -> None:
         self.bytes = np.zeros(size, np.uint8)
@@ -214,6 +218,7 @@ class Run:
         shared: int,
     ) -> None:
         self.module, self.memory = module, memory
+        self.late = None if memory.late is None else LateStores(memory.late)
         self.code = Code(module, entry)
         self.size = prod(block)
         self.count = self.size * numbers.size
@@ -293,10 +298,14 @@ class Run:
         end, executed = len(self.steps), 0
         with np.errstate(all="ignore"):
             for turn in range(max_turns):
+                if self.late is not None:
+                    self.late.pass_turn(self)
                 ready = np.where(self.states == RUNS, self.positions, _ENDED)
                 at = int(ready.min())
                 if at >= end:
                     if not self._has_released():
+                        if self.late is not None:
+                            self.late.end(self)
                         return executed
                     continue
                 if turn % _TURNS_TO_LATE_LANES == _TURNS_TO_LATE_LANES - 1:

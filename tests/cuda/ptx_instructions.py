@@ -187,7 +187,14 @@ class Frame:
     def _nothing(self, code: Instruction) -> Step:
         return lambda who, at: None
 
-    _membar = _fence = _nothing
+    def _fence(self, code: Instruction) -> Step:
+        def order(who: Any, at: int) -> None:
+            if self.run.late is not None:
+                self.run.late.release(self.run, who)
+
+        return order
+
+    _membar = _fence
 
     # -- exchanges ---------------------------------------------------------------------------------
 
@@ -195,6 +202,8 @@ class Frame:
         state = 2 if code.opcode[1] == "warp" else 1  # WAITS_FOR_WARP, WAITS_FOR_BLOCK
 
         def wait(who: Any, at: int) -> bool:
+            if self.run.late is not None and state == 1:
+                self.run.late.arrive(self.run, who)
             self.run.states[who] = state
             self.run.positions[who] = at
             return True

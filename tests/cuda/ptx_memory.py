@@ -146,6 +146,9 @@ def _load(frame: Frame, code: Instruction) -> Callable[[Any, int], Any]:
         memory, places = _elements(run, code, address(who), who, len(targets))
         for lane, target in enumerate(targets):
             values = memory[places + np.uint64(lane)]
+            if run.late is not None and code.space == "global":
+                octets = (places + np.uint64(lane)) * np.uint64(dtype.itemsize)
+                values = run.late.seen(run, who, octets, values)
             frame.write(target, who, values.view(dtype) if dtype.kind == "i" else values)
 
     return load
@@ -170,8 +173,15 @@ def _store(frame: Frame, code: Instruction) -> Callable[[Any, int], Any]:
 
     def store(who: Any, at: int) -> None:
         memory, places = _elements(run, code, address(who), who, len(values), writes=True)
+        is_late = run.late is not None and code.space == "global"
+        if is_late and "release" in code.opcode:
+            run.late.release(run, who)
         for lane, value in enumerate(values):
-            memory[places + np.uint64(lane)] = value(who)
+            if is_late:
+                octets = (places + np.uint64(lane)) * np.uint64(dtype.itemsize)
+                run.late.store(run, who, octets, value(who))
+            else:
+                memory[places + np.uint64(lane)] = value(who)
 
     return store
 
@@ -189,6 +199,10 @@ def _update(frame: Frame, code: Instruction) -> Callable[[Any, int], Any]:
 
     def update(who: Any, at: int) -> None:
         memory, places = _elements(run, code, address(who), who)
+        if run.late is not None and code.space == "global":
+            if {"release", "acq_rel"} & set(code.opcode):
+                run.late.release(run, who)
+            run.late.settle(run, who, places * np.uint64(dtype.itemsize))
         memory = memory.view(dtype)
         given = [read(who) for read in values]
         before = np.empty(places.size, dtype)

@@ -209,7 +209,10 @@ class StandIn:
         messages: the causes of faults and of rejected modules, newest last.
         modules: those that were loaded.
         registers: of each thread, in modules that are loaded from now on.
+        late: the seed of delays with which stores of kernels reach other groups, or None.
     """
+
+    late: int | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -329,6 +332,7 @@ class StandIn:
             memory = self._memory(device)
             addresses = loaded.addresses(device, memory)
             memory.refresh()
+            memory.late = self.late
             arguments = _arguments(function, values)
             loaded.module.printed.clear()
             loaded.module.launch(

@@ -11,6 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray._evaluate import background
+from dparray.kernel_api import AtomicRef, MemoryOrder
 from tests.cuda import cupy_standin, packages
 from tests.cuda.standin import StandIn
 from tests.evaluate.tracing import IS_COMPILED, traced
@@ -109,3 +110,62 @@ def test_a_known_call_takes_few_calls_of_python(name: str, most: int, gpu: dp.De
         background.wait()
     _, files = traced(call)
     assert len(files) <= most, files
+
+
+@dp.kernel
+def pass_on(nd_item: Any, x: Any, flags: Any, out: Any, order: Any) -> None:
+    """Let each group but the first wait for the value of the one before it."""
+    group = nd_item.get_group().get_group_id(0)
+    value = x[group]
+    if group > 0:
+        ready = AtomicRef(flags, group - 1, memory_order=MemoryOrder.ACQUIRE)
+        while ready.load() == 0:
+            pass
+        value += out[group - 1]
+    out[group] = value
+    if order == 0:
+        AtomicRef(flags, group, memory_order=MemoryOrder.RELAXED).store(1)
+    elif order == 1:
+        AtomicRef(flags, group, memory_order=MemoryOrder.RELEASE).store(1)
+    else:
+        AtomicRef(flags, group, memory_order=MemoryOrder.ACQ_REL).fetch_add(1)
+
+
+def test_late_stores_show_a_missing_release(gpu: dp.Device, driver: StandIn) -> None:
+    values = np.arange(1, 11)
+    x = dp.asarray(values, device=gpu)
+
+    def is_right(order: int) -> bool:
+        flags, out = (dp.zeros(10, dtype="i8", device=gpu) for _ in range(2))
+        dp.eval(flags, out)
+        gpu.wait()
+        dp.call_kernel(pass_on, dp.NdRange(10, 1), x, flags, out, order)
+        gpu.wait()
+        return out.asnumpy().tolist() == values.cumsum().tolist()
+
+    try:
+        found = []
+        for driver.late in range(3):
+            found.append([is_right(order) for order in range(3)])
+    finally:
+        driver.late = None
+    relaxed, *ordered = map(all, zip(*found, strict=True))
+    assert not relaxed
+    assert ordered == [True, True]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", ["sum of int64", "sum of int32", "mask", "indices", "histogram"])
+def test_groups_that_wait_for_others_are_right_with_late_stores(
+    name: str, seed: int, gpu: dp.Device, driver: StandIn
+) -> None:
+    call = calls_on(gpu, 40_009)[name]
+    expected = call()
+    gpu.wait()
+    driver.late = seed
+    found = call()
+    gpu.wait()
+    driver.late = None
+    pairs = zip(found, expected, strict=True) if type(found) is tuple else [(found, expected)]
+    for one, other in pairs:
+        np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())

@@ -78,7 +78,8 @@ def _atomic(name: str, result: str, parameters: list[str]) -> str | None:
 def _operation(name: str, result: str, parameters: list[str], scope: str, order: str) -> str | None:
     pointer = f"{parameters[0]} %0"
     if name in UPDATES:
-        return f"  %r.{{at}} = atomicrmw {UPDATES[name]} {pointer}, {result} %3{scope} {order}"
+        update = f"  %r.{{at}} = atomicrmw {UPDATES[name]} {pointer}, {result} %3{scope} monotonic"
+        return _ordered(update, scope, order)
     if name == "Load":
         order, size = _READING.get(order, order), BITS[result] // 8
         return f"  %r.{{at}} = load atomic {result}, {pointer}{scope} {order}, align {size}"
@@ -86,9 +87,19 @@ def _operation(name: str, result: str, parameters: list[str], scope: str, order:
         order, size = _WRITING.get(order, order), BITS[parameters[3]] // 8
         return f"  store atomic {parameters[3]} %3, {pointer}{scope} {order}, align {size}"
     if name == "CompareExchange":  # the order of a failure, the new and the expected value follow
-        orders = f"{order} {_READING.get(order, order)}"
-        return (
-            f"  %p.{{at}} = cmpxchg {pointer}, {result} %5, {result} %4{scope} {orders}\n"
+        monotonic = f"{scope} monotonic monotonic"
+        update = (
+            f"  %p.{{at}} = cmpxchg {pointer}, {result} %5, {result} %4{monotonic}\n"
             f"  %r.{{at}} = extractvalue {{{{ {result}, i1 }}}} %p.{{at}}, 0"
         )
+        return _ordered(update, scope, order)
     return None
+
+
+def _ordered(update: str, scope: str, order: str) -> str:
+    """Return an update with the fences of its order, which LLVM does not write for NVIDIA GPUs."""
+    before = {"release": "release", "acq_rel": "release", "seq_cst": "seq_cst"}.get(order)
+    after = {"acquire": "acquire", "acq_rel": "acquire", "seq_cst": "seq_cst"}.get(order)
+    lines = [f"  fence{scope} {before}"] if before else []
+    lines += [update, *([f"  fence{scope} {after}"] if after else [])]
+    return "\n".join(lines)

@@ -1,0 +1,159 @@
+"""The part of ``hardware.py`` that compares forms of dparray's kernels, each with its alternative.
+
+A row has the microseconds of both forms, in all and on the device. The first one is the default.
+Options of the package that select the others: ``algorithms.tiles.LOOKS_BACK = False`` for scans and
+selections in three launches; ``algorithms.tiled_transpose._SIDE`` for the size of tiles.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import uint32, uint64
+
+import dparray as dp
+from dparray.algorithms import tiled_transpose, tiles
+from dparray.kernel_api import MemoryScope, group_barrier
+from tests.cuda.hardware_times import Candidate, device_time, measured
+
+_ROUNDS = 5
+
+
+class Row(NamedTuple):
+    """Forms of a computation, and its result."""
+
+    name: str
+    forms: dict[str, Callable[[], Any]]
+    expected: np.ndarray
+
+
+def _with(module: Any, name: str, value: Any, function: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function that is called with another value of a module's option."""
+
+    def call() -> Any:
+        before = getattr(module, name)
+        setattr(module, name, value)
+        try:
+            return function()
+        finally:
+            setattr(module, name, before)
+
+    return call
+
+
+@dp.kernel
+def _transpose_by_division(nd_item: Any, x: Any, out: Any, tile: Any) -> None:
+    """Transpose by tiles of 64 x 64, whose place follows from the number of a group."""
+    local, side = uint64(nd_item.get_local_id(0)), uint64(64)
+    column, begin = local % side, local // side
+    m, n = uint64(x.shape[0]), uint64(x.shape[1])
+    across = (n + side - uint64(1)) // side
+    number = uint64(nd_item.get_group().get_group_id(0))
+    line = uint64(uint32(number)) // uint64(uint32(across))
+    top, left = line * side, (number - line * across) * side
+    for turn in range(16):
+        r = begin + uint64(turn * 4)
+        if top + r < m and left + column < n:
+            tile[r, column] = x[top + r, left + column]
+    group_barrier(nd_item.get_group(), MemoryScope.WORK_GROUP)
+    for turn in range(16):
+        r = begin + uint64(turn * 4)
+        if left + r < n and top + column < m:
+            out[left + r, top + column] = tile[column, r]
+
+
+def _transposed_by_division(x: Any) -> Any:
+    out = dp.empty(x.shape[::-1], dtype=x.dtype, device=x.device)
+    groups = -(-x.shape[0] // 64) * -(-x.shape[1] // 64)
+    tile = dp.LocalAccessor((64, 65), x.dtype)
+    dp.call_kernel(_transpose_by_division, dp.NdRange(groups * 256, 256), x, out, tile)
+    return out
+
+
+def _sorted_with_passes(x: Any) -> Any:
+    """Sort by CuPy, with the passes around it that dparray has left out."""
+    import cupy
+
+    with cupy.cuda.Stream.from_external(x.queue):
+        own, out = cupy.asarray(x), cupy.empty(x.shape, x.dtype)
+        out[...] = cupy.sort(cupy.where(cupy.isnan(own), x.dtype.type(np.nan), own))
+    return out
+
+
+def rows(size: int, side: int, has_cupy: bool) -> list[Row]:
+    """Return the rows for vectors and squares of these sizes."""
+    device, generator = dp.Device("cuda:0"), np.random.default_rng(1)
+    values = (generator.random(size, np.float32) + 0.5).astype("f4")
+    numbers = generator.integers(0, 9, size)
+    square = values[: side * side].reshape(side, side)
+    x, whole, a = (dp.asarray(each, device=device) for each in (values, numbers, square))
+    narrow, mask = whole.astype("i4"), x > 1
+    dp.eval(narrow, mask)
+
+    def looking_back(function: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+        three = _with(tiles, "LOOKS_BACK", False, function)
+        return {"look-back": function, "three launches": three}
+
+    def transposed() -> Any:
+        return tiled_transpose.transposed(a.T)
+
+    edges = np.linspace(0.5, 1.5, 101, dtype="f4")
+    between: Any = [0.5, 1.5]  # a list is not kept
+    ordered = {"in place": lambda: dp.sort(x)}
+    if has_cupy:
+        ordered["with passes"] = lambda: _sorted_with_passes(x)
+    return [
+        Row("sum of int64", looking_back(lambda: dp.cumsum(whole)), numbers.cumsum()),
+        Row(
+            "sum of int32",
+            looking_back(lambda: dp.cumsum(narrow, dtype="i4")),
+            numbers.astype("i4").cumsum(dtype="i4"),
+        ),
+        Row("selection", looking_back(lambda: x[mask]), values[values > 1]),
+        Row("indices", looking_back(lambda: dp.nonzero(mask)[0]), np.flatnonzero(values > 1)),
+        Row(
+            "histogram",
+            {
+                "kept edges": lambda: dp.histogram(x, 100, (0.5, 1.5))[0],
+                "sent edges": lambda: dp.histogram(x, 100, between)[0],
+            },
+            np.histogram(values, edges)[0],
+        ),
+        Row(
+            "transposition",
+            {
+                "64 x 64": transposed,
+                "32 x 32": _with(tiled_transpose, "_SIDE", 32, transposed),
+                "by division": lambda: _transposed_by_division(a),
+            },
+            square.T,
+        ),
+        Row("sort", ordered, np.sort(values)),
+    ]
+
+
+def forms(results: Any, options: Any) -> None:
+    """Measure the forms of each row, after comparing their results."""
+    device = dp.Device("cuda:0")
+    stream = int(device.queue.handle)
+    has_cupy = not options.standin and importlib.util.find_spec("cupy") is not None
+    for row in rows(*((1 << 16, 128) if options.tiny else (1 << 25, 5760)), has_cupy):
+        results.attempt(row.name, _measured, row, device, stream)
+
+
+def _measured(row: Row, device: dp.Device, stream: int) -> dict[str, Any]:
+    candidates = {}
+    found: dict[str, Any] = {}
+    for name, call in row.forms.items():
+        result = call()
+        device.wait()
+        read = result.asnumpy() if isinstance(result, dp.ndarray) else result.get()
+        if not np.array_equal(read, row.expected):
+            raise AssertionError(f"{name}: wrong values")
+        candidates[name] = Candidate(call, device.wait, lambda each: each, stream)
+    for name, time in measured(candidates, _ROUNDS).items():
+        found[name] = {"us": time, "device us": device_time(candidates[name])}
+    return found
