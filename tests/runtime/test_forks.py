@@ -17,7 +17,7 @@ pytestmark = [
 HEAD = """
 import concurrent.futures, gc, multiprocessing, os, signal, subprocess, sys
 import dparray as dp, numpy as np
-signal.alarm(100)
+signal.alarm(280)
 
 def use():
     with dp.config.override(host_tier=False):  # by kernels, whatever the sizes
@@ -32,7 +32,7 @@ def child(function):
     pid = os.fork()
     if pid == 0:
         os.dup2(write, 1)
-        signal.alarm(20)  # ends it if it hangs
+        signal.alarm(90)  # ends it if it hangs
         function()
         sys.exit(0)
     os.close(write)
