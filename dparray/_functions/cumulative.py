@@ -171,7 +171,9 @@ def cumulative_logsumexp(
 
 def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:
     """Return the flattened array and its axis if ``axis`` is ``None``, as in NumPy."""
-    return (x, axis) if axis is not None else (x.reshape(-1), 0)
+    if axis is None:
+        return x if x.ndim == 1 else x.reshape(-1), 0
+    return x, axis
 
 
 @as_method

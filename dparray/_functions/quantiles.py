@@ -208,6 +208,8 @@ def _dtype_of_fractions(q: Any) -> np.dtype[Any]:
 
 def _lines(x: ndarray, axes: tuple[int, ...], kept: tuple[int, ...]) -> ndarray:
     """Return an array with the elements along the given axes as the last axis."""
+    if x.ndim == len(axes) == 1:
+        return x
     moved = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
     return reshape(moved, (*kept, math.prod(x.shape[at] for at in axes)))
 

@@ -33,8 +33,7 @@ def write_quantile(
     call_kernel(
         kernel,
         Range(out.size),
-        ordered.reshape(-1),
-        out.reshape(-1),
+        *(each if each.ndim == 1 else each.reshape(-1) for each in (ordered, out)),
         *(np.int64(each) for each in (count, low, high)),
         dtype(weight),
         dtype(1 - weight),

@@ -83,6 +83,32 @@ def test_views_of_masks_select_elements_and_indices(
     assert compact(mask, mask).asnumpy().all()
 
 
+@pytest.mark.parametrize("size", [1, 40_009, 65_537])
+@pytest.mark.parametrize("dtype", ["i1", "i8", "f4"])
+def test_views_at_odd_addresses_are_scanned_and_counted(dtype: str, size: int) -> None:
+    whole = np.random.default_rng(size).integers(0, 99, size + 3).astype(dtype)
+    x, values = dp.asarray(whole)[3:], whole[3:]
+    out = inclusive_scan(x)
+    np.testing.assert_array_equal(out.asnumpy(), values.cumsum(dtype=out.dtype))
+    counts, _ = count_in_bins(x, 9, (0.0, 90.0))
+    np.testing.assert_array_equal(counts.asnumpy(), np.histogram(values, 9, (0, 90))[0])
+
+
+@pytest.mark.parametrize("has_wide_atomics", [True, False])
+def test_more_elements_than_32_bits_count_need_atomic_operations_on_64(
+    has_wide_atomics: bool, monkeypatch: pytest.MonkeyPatch, pretend: Any
+) -> None:
+    x = np.random.default_rng(1).integers(0, 9, 50_021)
+    pretend(shares_memory=False, lacks=() if has_wide_atomics else ("atomic64",))
+    monkeypatch.setattr(host_tiles, "_MAX_COUNTED", 50_000)
+    assert host_tiles.counts_in_tiles(dp.asarray(x)) == has_wide_atomics
+    assert host_tiles.counts_in_tiles(dp.asarray(x[:50_000]))
+    np.testing.assert_array_equal(count_integers(dp.asarray(x)).asnumpy(), np.bincount(x))
+    scanned = inclusive_scan(dp.asarray(x), dtype="i4").asnumpy()
+    np.testing.assert_array_equal(scanned, x.cumsum(dtype="i4"))
+    np.testing.assert_array_equal(compact(dp.asarray(x), dp.asarray(x > 4)).asnumpy(), x[x > 4])
+
+
 def test_scans_and_selections_leave_their_memory_zero() -> None:
     x = dp.asarray(np.arange(70_001))
     for _ in range(2):
