@@ -233,6 +233,11 @@ class Form:
         values |= outputs
         arguments = tuple([values[name] for name in self.kernel._parameters])
         if wanted:
+            if not any(map(is_float, outputs.values())):
+                raise GradientError(
+                    f"kernel {self.kernel.__name__}: its outputs have integer dtypes, and so no "
+                    f"gradient; give a shape, or an input of floats: {next(iter(outputs))}=shape"
+                )
             self.adjoint(wanted).kernel.adjoint(self.types(space, arguments))
         self.kernel._launch(space, arguments)
         return tuple(outputs.values())
@@ -488,6 +493,11 @@ def differentiable(kernel: Any, **outputs: Any) -> Callable[..., Any]:
     @functools.wraps(launched.py_func)
     def call(index_space: Any, *inputs: Any, **named: Any) -> Any:
         space = as_index_space(index_space)
+        if not isinstance(space, Range | NdRange):
+            raise GradientError(
+                f"kernel {launched.__name__}: a range over several devices has no derivative; call "
+                "the function for each shard, and add the gradients"
+            )
         if named or len(inputs) != len(form.inputs):
             inputs = _completed(form, inputs, named)
         made = called(form, space, inputs)

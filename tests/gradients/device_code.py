@@ -380,6 +380,18 @@ def reduction(item: Any, x: Any, w: Any, out: Any) -> None:
 
 
 @dp.kernel
+def shared_weights(item: Any, x: Any, w: Any, out: Any) -> None:
+    i = item.get_id(0)
+    if x[i] > 0.0:
+        v = x[i]
+        for k in range(3):
+            v = math.tanh(w[k, 0] * v + w[k, 1])
+        out[i] = v
+    else:
+        out[i] = w[0, 0] * x[i] * w[2, 1]
+
+
+@dp.kernel
 def powers(item: Any, x: Any, n: Any, out: Any) -> None:
     i = item.get_id(0)
     v = x[i]

@@ -63,12 +63,18 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
     (code.accumulated, 7, 7, (_normal(7, 5),)),
     (code.overwritten, 17, "a", (_normal(17),)),
     (code.reduction, 17, 2, (_normal(17), _normal(1))),
+    (code.shared_weights, 999, "x", (_normal(999), _normal(3, 2))),
+    (code.shared_weights, 5, "x", (_normal(5), _normal(3, 2))),
     (code.powers, 29, "x", (np.abs(_normal(29)) + 0.1, _random.integers(-3, 4, 29))),
     (code.mathematics, 29, "x", (_normal(29), _normal(29))),
     (code.vectors, 6, 6, (_normal(6, 3),)),
     (code.parts, 6, 6, (_normal(6, 4),)),
     (code.in_groups, dp.NdRange((4, 8), (2, 4)), "x", (_normal(4, 8),)),
 ]
+
+
+#: Kernels whose second derivatives are tested.
+_TWICE = ("chain", "heat", "wrapped", "reduction", "shared_weights")
 
 
 def _name(value: Any) -> str:
@@ -197,7 +203,7 @@ def test_conventions_are_those_of_arrays() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "space", "out", "arguments"),
-    [case for case in CASES if case[0].__name__ in ("chain", "heat", "wrapped", "reduction")],
+    [case for case in CASES if case[0].__name__ in _TWICE],
     ids=_name,
 )
 def test_second_derivatives(kernel: Any, space: Any, out: Any, arguments: tuple[Any, ...]) -> None:
@@ -335,8 +341,12 @@ def test_wrong_outputs_are_refused() -> None:
         dp.differentiable(code.heat, y="x")
     with pytest.raises(dp.GradientError, match=r"dp.differentiable\(heat, out='u'\)"):
         dp.differentiable(code.heat)
+    of_integers = dp.differentiable(code.gather, out="at")
+    with pytest.raises(dp.GradientError, match="its outputs have integer dtypes"):
+        dp.grad(lambda x: dp.sum(of_integers(4, x, dp.arange(4))))(dp.ones(4))
     f = dp.differentiable(code.heat, out="u")
+    shards = dp.distribute(dp.ones(4), [dp.default_device()])
+    with pytest.raises(dp.GradientError, match="a range over several devices"):
+        f(dp.Range.like(shards), dp.ones(4))
     with pytest.raises(dp.GradientError, match="its inputs are u, after the range; got 2"):
         f(4, dp.ones(4), dp.ones(4))
-    with pytest.raises(dp.KernelCompileError):
-        dp.grad(lambda x: dp.sum(f(4, x)))(dp.ones(4))
