@@ -347,6 +347,6 @@ def test_wrong_outputs_are_refused() -> None:
     f = dp.differentiable(code.heat, out="u")
     shards = dp.distribute(dp.ones(4), [dp.default_device()])
     with pytest.raises(dp.GradientError, match="a range over several devices"):
-        f(dp.Range.like(shards), dp.ones(4))
+        f(dp.sharding.ShardedRange(shards), dp.ones(4))
     with pytest.raises(dp.GradientError, match="its inputs are u, after the range; got 2"):
         f(4, dp.ones(4), dp.ones(4))
