@@ -37,6 +37,11 @@ def known(key: Any, make: Callable[[], Any]) -> Any:
     return found
 
 
+def forget() -> None:
+    """Drop all prepared launches."""
+    _known.clear()
+
+
 class Launch:
     """A launch of a kernel over a range.
 

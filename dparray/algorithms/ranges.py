@@ -19,6 +19,7 @@ from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction
 from dparray._layout import check_shape
 from dparray._placement import Placement, common_placement
+from dparray.algorithms import launches
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 from dparray.kernel_api import NdRange
 from dparray.kernels.combine import OPERATIONS, Operation
@@ -46,6 +47,7 @@ def _kernel_of(factory: Callable[..., Callable[..., None]], key: tuple[Any, ...]
 def forget_kernels() -> None:
     """Drop the kernels that were made, as in a new process."""
     _kernel_of.cache_clear()
+    launches.forget()
 
 
 def operation(function: str, op: str) -> Operation:

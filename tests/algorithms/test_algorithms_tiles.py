@@ -14,6 +14,7 @@ from dparray.algorithms import (
     exclusive_scan,
     inclusive_scan,
     pairwise_distance,
+    ranges,
     sort_by_key,
     stable_argsort,
 )
@@ -23,7 +24,7 @@ from dparray.algorithms.workspace import zeros
 from dparray.kernels import tiles
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.histogram import make_bin_between_edges
-from tests.support import leave_out_radix_sort
+from tests.support import kernels_of, leave_out_radix_sort
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
 SIZES = [1, 3, 255, 1024, 1025, 300_001]
@@ -107,6 +108,15 @@ def test_more_elements_than_32_bits_count_need_atomic_operations_on_64(
     scanned = inclusive_scan(dp.asarray(x), dtype="i4").asnumpy()
     np.testing.assert_array_equal(scanned, x.cumsum(dtype="i4"))
     np.testing.assert_array_equal(compact(dp.asarray(x), dp.asarray(x > 4)).asnumpy(), x[x > 4])
+
+
+def test_forgotten_kernels_are_compiled_again() -> None:
+    x = dp.asarray(np.arange(70_001))
+    inclusive_scan(x)
+    ranges.forget_kernels()
+    assert kernels_of(lambda: inclusive_scan(x)) == ["one_pass_scan"]
+    scanning = ranges._kernel_of.cache_info()
+    assert scanning.currsize == 1
 
 
 def test_scans_and_selections_leave_their_memory_zero() -> None:
