@@ -9,13 +9,15 @@ be neither replaced nor removed. Arrays are on `host:cpu`, without SYCL.
 
 from __future__ import annotations
 
+import asyncio  # noqa: F401  Python's own modules take what they need before it is gone.
 import builtins
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import tempfile  # noqa: F401  Python's own modules take what they need before it is gone.
+import tempfile  # noqa: F401  as asyncio
 import types
 from collections.abc import Callable
 from typing import Any
@@ -127,6 +129,9 @@ def _install() -> None:
     # Python's subprocess is that of Linux, and ends processes by a signal that dparray cannot name.
     subprocess.signal = types.SimpleNamespace(**vars(signal))  # type: ignore[attr-defined]
     tmpdir.get_user_id = lambda: None  # as pytest does on Windows
+    # Folders are removed by their paths there. From Python 3.14 on, that is decided at its import.
+    shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    shutil._rmtree_impl = getattr(shutil, "_rmtree_unsafe")  # type: ignore[attr-defined]  # noqa: B009
     for name in OS_NAMES:
         if hasattr(os, name):
             delattr(os, name)
