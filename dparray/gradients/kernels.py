@@ -277,8 +277,11 @@ class AdjointForm(Form):
         """
         values = dict(zip(self.inputs, inputs, strict=True))
         kernel = self.kernel
-        for name in (*kernel.wanted, *map(cotangent, kernel.form.outputs)):
-            values[name] = dp.ascontiguousarray(values[name])
+        cotangents = [n for n in kernel.given if n in values and n.startswith(cotangent(""))]
+        for name in (*kernel.wanted, *cotangents):
+            x = dp.ascontiguousarray(values[name])
+            # A broadcast array of equal elements may share their memory.
+            values[name] = x if x.flags.writeable else x.copy()
         place = Spec(values[kernel.wanted[0]])
         for name in kernel.given:
             if name not in values:  # the tape of an adjoint, which is differentiated without one

@@ -276,6 +276,10 @@ def test_elementwise_functions_have_gradients() -> None:
     same(both, lambda x: dp.sum(x * x * dp.sin(x)), dp.asarray(y))
     _, found = dp.jvp(dp.grad(lambda x: dp.sum(code.cubed(x))), [dp.asarray(y)], [dp.ones(3)])
     np.testing.assert_allclose(found.asnumpy(), 6 * y)
+    # The cotangent of a sum is one number for all elements.
+    many = dp.full(50_000, 2.0)
+    _, found = dp.jvp(dp.grad(lambda x: dp.sum(code.cubed(x))), [many], [dp.ones(50_000)])
+    assert dp.all(found == 12.0)
     assert dp.grad(lambda x: dp.sum(code.smooth(x, 0.5)))(dp.ones(0)).shape == (0,)
 
 
