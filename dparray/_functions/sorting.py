@@ -222,7 +222,7 @@ def sort(
         result = _line_by_line(lambda line: sort_by_key(line)[0], x, axis, x.dtype)
         return copy_of(flip(result, axis)) if descending else result
     result = _new(x, x.dtype)
-    if x.size and hasattr(library_of(x.queue), "sort_in_place"):
+    if x.size and library_of(x.queue).sorts_in_place:
         return _sort_in_result(x, result, axis, descending)
     target = flip(result, axis) if descending else result
 

@@ -43,9 +43,11 @@ class Library(Protocol):
 
     Attributes:
         name: the library's name in messages, the same as ``Traits.library``.
+        sorts_in_place: whether it has ``sort_in_place(array, axis)``.
     """
 
     name: str
+    sorts_in_place: bool
 
     def errors(self) -> LibraryErrors:
         """Return the classes of the library's errors, after it was called."""

@@ -106,6 +106,7 @@ class _CuPy(_Names):
     """The :class:`dparray.memory.libraries.Library`; its arrays are CuPy's."""
 
     name = "CuPy"
+    sorts_in_place = True
 
     def errors(self) -> LibraryErrors:
         memory = _cupy().cuda.memory

@@ -282,6 +282,7 @@ class _Dpnp(_Names):
     """The :class:`dparray.memory.libraries.Library`; its arrays are dpnp's."""
 
     name = "dpnp"
+    sorts_in_place = False
 
     def errors(self) -> LibraryErrors:
         memory: Any = importlib.import_module("dpctl.memory")

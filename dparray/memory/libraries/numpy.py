@@ -32,6 +32,7 @@ class _NumPy(threading.local):
     """
 
     name = "NumPy"
+    sorts_in_place = False
 
     def __init__(self) -> None:
         self._place: tuple[Any, str] = None, "device"
