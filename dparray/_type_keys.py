@@ -2,6 +2,7 @@
 
 ``"f4:2C"`` is a two-dimensional C-contiguous float32 array, ``"local f4:1"`` local memory.
 ``"pointer f4"`` and ``"local pointer f4"`` are memory without shape, ``"i8"`` a scalar,
+``"python i8"`` a Python number,
 ``"item:1"`` and ``"nditem:2"`` the work-item, ``"constant:5"`` a value that is compiled in. Type
 keys are part of the keys of kernels, in memory and on disk, so they are passed as text;
 :class:`TypeKey` formats and parses them.
@@ -29,7 +30,8 @@ class TypeKey(NamedTuple):
 
     Attributes:
         kind: ``"array"``, ``"local"``, ``"pointer"`` or ``"local pointer"`` (their counterparts in
-            generated kernels), ``"scalar"``, ``"item"``, ``"nditem"`` or ``"constant"``.
+            generated kernels), ``"scalar"``, ``"python"`` (a Python number), ``"item"``,
+            ``"nditem"`` or ``"constant"``.
         dtype: kind and itemsize of the elements, such as ``"f4"``; empty for a work-item; the value
             of a constant as text.
         ndim: the number of dimensions; 0 for a scalar.
@@ -48,7 +50,7 @@ class TypeKey(NamedTuple):
             return f"{self.dtype}:{self.ndim}{self.order}"
         if self.kind == "local":
             return f"local {self.dtype}:{self.ndim}"
-        if self.kind in _POINTERS.values():
+        if self.kind == "python" or self.kind in _POINTERS.values():
             return f"{self.kind} {self.dtype}"
         if self.kind == "constant":
             return f"constant:{self.dtype}"
@@ -58,6 +60,11 @@ class TypeKey(NamedTuple):
     def is_item(self) -> bool:
         """Whether the key is that of a work-item."""
         return self.kind in ("item", "nditem")
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the key is that of a number."""
+        return self.kind in ("scalar", "python")
 
     @property
     def as_pointer(self) -> TypeKey:
@@ -77,6 +84,8 @@ class TypeKey(NamedTuple):
             return f"{'Item' if self.kind == 'item' else 'NdItem'}({self.ndim})"
         if self.kind == "constant":
             return f"constant {_shown(value_of(self.dtype))}"
+        if self.kind == "python":
+            return type(self.numpy_dtype.type(0).item()).__name__
         name = self.numpy_dtype.name
         if self.kind == "scalar":
             return name

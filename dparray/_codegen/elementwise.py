@@ -767,7 +767,7 @@ def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) ->
 
     ``names`` are more global names that the source refers to.
     """
-    scope = {**NAMESPACE, **names, TEXT: source}
+    scope = {**NAMESPACE, **names, TEXT: source, "__name__": __name__}
     exec(compile(source, "<dparray fused kernel>", "exec"), scope)
     return scope[source[len("def ") : source.index("(")]]
 

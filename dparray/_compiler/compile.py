@@ -29,6 +29,7 @@ from dparray._ir.checks import record_checks
 from dparray._ir.instructions import Function
 from dparray._language.advice import Advice
 from dparray._language.errors import Refusal, described_refusal
+from dparray._language.promotion import NUMPY, WIDE, Rules
 from dparray._language.references import called_device_functions, referred_values
 from dparray._type_keys import parse, value_of
 from dparray.exceptions import (
@@ -71,7 +72,7 @@ def obtain_kernel(
         types: type keys, the item first.
         options: ``debug``, ``inline_threshold``, ``fp_contract``, ``dimensions``, the number of
             dimensions of the range for a kernel without an item, and ``checked`` if the last
-            parameter is the record of checks.
+            parameter is the record of checks. ``widens``: its types are those of numba-dpex.
         target: the target of the device.
         labels: the parameters with their types, for error messages.
         queue: the queue of the launch; its driver loads its compiler meanwhile.
@@ -293,7 +294,8 @@ def compile_kernel(
             if derived is not None:
                 program = derived.program()
             else:
-                program, advice, *_ = frontend.translation(function, types[own], is_checked)
+                rules = rules_of(options)
+                program, advice, *_ = frontend.translation(function, types[own], is_checked, rules)
             if is_checked:
                 record_checks(program)
             entry, text = llvm.module(program)
@@ -341,17 +343,25 @@ def _error_class(typing_error: Any) -> type[KernelCompileError]:
     return CompileError
 
 
-def describe_fault(function: Callable[..., Any], types: Sequence[str], record: Any) -> str:
+def rules_of(options: Mapping[str, Any]) -> Rules:
+    """Return the rules of types in a kernel with these options."""
+    return WIDE if options.get("widens") else NUMPY
+
+
+def describe_fault(
+    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any], record: Any
+) -> str:
     """Return the message for the record of faults that a checked kernel has written.
 
     Args:
         function: the kernel.
         types: the type keys of its parameters, without the record.
+        options: those of the kernel.
         record: the record, on the host.
     """
     from dparray._language import checks, frontend
 
-    sites = frontend.translation(function, types, checked=True).sites
+    sites = frontend.translation(function, types, True, rules_of(options)).sites
     return checks.describe_fault(function.__name__, sites, record)
 
 

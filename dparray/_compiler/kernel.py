@@ -128,9 +128,9 @@ class Kernel:
             raise UnsupportedDeviceError(
                 f"kernel {self.name}: it computes in float64, which {traits.name} does not have"
                 f"{f' ({first})' if first else ''}. "
-                "Use float32 arrays, and write constants as np.float32(0.5): a plain Python float "
-                "is float64, and so are float32 with int64, and int32 / int32: write "
-                "np.float32(i) for an integer i"
+                "Use float32 arrays, and pass np.float32(0.5): a Python float as an argument is "
+                "float64, and so are i / 2, i * 0.5 and math.sqrt(i) of an integer: write "
+                "np.float32(i)"
             )
         if "atomic64" in self.needs and "atomic64" not in traits.aspects:
             raise UnsupportedDeviceError(

@@ -18,7 +18,7 @@ from dparray._array.operands import layout_of
 from dparray._driver.interface import Queue
 from dparray._layout import Block
 from dparray._runtime.packing import Packed, pack_local, pack_scalar, pack_scalars
-from dparray._type_keys import TypeKey, code_of, text_of
+from dparray._type_keys import TypeKey, code_of, parse, text_of
 from dparray.device import copying_call
 from dparray.exceptions import (
     HostConversionError,
@@ -65,9 +65,9 @@ def _foreign(array: Any) -> tuple[str, Packed, Queue]:
 
 def _integer(value: int) -> tuple[str, Packed]:
     if -(2**63) <= value < 2**63:
-        return "i8", pack_scalar(ctypes.c_int64(value))
+        return "python i8", pack_scalar(ctypes.c_int64(value))
     if 0 <= value < 2**64:
-        return "u8", pack_scalar(ctypes.c_uint64(value))
+        return "python u8", pack_scalar(ctypes.c_uint64(value))
     raise TypeError(
         f"the integer {value}, which does not fit into 64 bits; pass a floating-point number: "
         f"float({value})"
@@ -107,15 +107,15 @@ def is_array(cls: type) -> bool:
 def _scalar_key(cls: type) -> str | None:
     """Return the type key of all values of a scalar class; ``None`` for other classes."""
     if cls is bool:
-        return "b1"
+        return "python b1"
     if issubclass(cls, np.generic):
         dtype = np.dtype(cls)
         key = code_of(dtype)
         return key if key in _SCALAR_TYPES or key in ("c8", "c16") else None
     if issubclass(cls, float):
-        return "f8"
+        return "python f8"
     if issubclass(cls, complex):
-        return "c16"
+        return "python c16"
     return None
 
 
@@ -153,12 +153,13 @@ def make_binder(classes: Sequence[type]) -> Binder:
             body.append(f"k{i}, p{i} = local(a{i})")
         elif cls is Constant:
             body.append(f"k{i}, p{i} = constant(a{i})")
-        elif scalar in ("c8", "c16"):
+        elif scalar is not None and parse(scalar).dtype in ("c8", "c16"):
             body.append(f"p{i} = complex_(a{i})")
         elif scalar is not None:
-            scope[f"c_{scalar}"] = _SCALAR_TYPES[scalar]
-            convert = "" if scalar[0] == "f" else "int"
-            body.append(f"p{i} = number(c_{scalar}({convert}(a{i})))")
+            code = parse(scalar).dtype
+            scope[f"c_{code}"] = _SCALAR_TYPES[code]
+            convert = "" if code[0] == "f" else "int"
+            body.append(f"p{i} = number(c_{code}({convert}(a{i})))")
         elif issubclass(cls, int):
             body.append(f"k{i}, p{i} = integer(a{i})")
         else:

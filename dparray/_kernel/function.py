@@ -379,7 +379,10 @@ class KernelFunction:
             is_range = type(space) is Range
             kind = f"item:{len(space)}" if is_range else f"nditem:{len(space.global_range)}"
             item = [kind] if self._has_item else []
-            raise KernelExecutionError(compile.describe_fault(self.py_func, (*item, *types), found))
+            types = (*item, *types)
+            raise KernelExecutionError(
+                compile.describe_fault(self.py_func, types, self.options, found)
+            )
         return event
 
     def _wait_for_maps(self, arguments: tuple[Any, ...]) -> None:

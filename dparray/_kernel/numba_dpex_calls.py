@@ -155,6 +155,7 @@ def _has_no_item(function: Any) -> bool:
 
 def _make(function: Any, options: dict[str, Any], default: Any = None) -> KernelFunction:
     is_old = isinstance(function, FunctionType) and _has_no_item(function)
+    options = {**options, "widens": True}  # Its types are Numba's.
     return (_WithoutItem if is_old else _Kernel)(function, options, default)
 
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-from dparray._language import builtins
+from dparray._language import builtins, scalar_functions
 from dparray._language.control import Control
 from dparray._language.device_function import DeviceFunction
 from dparray._language.errors import ON_ARRAYS, RECURSION, Refusal, call_problem
+from dparray._language.promotion import WIDE, Rules
 from dparray._language.syntax import scope_of, syntax_of
 from dparray._language.values import (
     NONE,
@@ -41,10 +42,12 @@ class Calls(Control):
     Attributes:
         active: the code of the functions that are being translated, outermost first.
         is_checked: whether the kernel checks its indices while it runs.
+        users_rules: the rules of types in functions that are not the package's own.
     """
 
     active: list[Any]
     is_checked: bool
+    users_rules: Rules
 
     def value(self, node: ast.expr) -> Any:
         raise NotImplementedError
@@ -143,6 +146,10 @@ class Calls(Control):
             if each.default is not each.empty
         }
         frame = Frame(function, {}, scope_of(function), (*self.frame.path, id(node)))
+        frame.rules = self.rules_of(function)
+        if self.rules.is_numpy and not frame.rules.is_numpy:
+            arguments = list(map(self.strong, arguments))
+            named = {name: self.strong(value) for name, value in named.items()}
         frame.names = self.bound(source.tree.args, defaults, arguments, named, function, node)
         return self.run(frame, source.tree.body, function.__code__, function.__name__, node)
 
@@ -160,7 +167,7 @@ class Calls(Control):
             if default is not None:
                 defaults[keyword.arg] = self.value(default)
         path = (*self.frame.path, id(node))
-        frame = Frame(outer.function, {}, outer.scope, path, outer=outer)
+        frame = Frame(outer.function, {}, outer.scope, path, outer=outer, rules=outer.rules)
         frame.names = self.bound(args, defaults, arguments, named, name, node)
         body = definition.body
         if isinstance(definition, ast.Lambda):
@@ -251,6 +258,17 @@ class Calls(Control):
         return value
 
     @property
+    def rules(self) -> Rules:
+        return self.frame.rules
+
+    def rules_of(self, function: Any) -> Rules:
+        """Return the rules of types in a function: Numba's in the package's own."""
+        module = getattr(function, "__module__", None) or ""
+        if module == scalar_functions.__name__:
+            return self.rules  # np.maximum of numbers, for example, has the types of its call.
+        return WIDE if module.startswith("dparray.") else self.users_rules
+
+    @property
     def is_in_prelude(self) -> bool:
         """Whether the language's own functions are translated, whose ops are at their calls."""
         return (getattr(self.frame.function, "__module__", None) or "").startswith(_PRELUDE)
@@ -264,7 +282,7 @@ class Calls(Control):
         if name == "dimensions":
             return Constant(owner.dimensions, True)
         if name == "leader" and owner.kind in ("Group", "SubGroup"):
-            return builtins.work_items.leader(self, owner)
+            return self.python(builtins.work_items.leader(self, owner))
         return None
 
     def refuse_arrays(self, name: str, arguments: Sequence[Any], node: ast.AST) -> None:

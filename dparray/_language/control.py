@@ -336,7 +336,7 @@ class Control(Memory):
             return Number(self.op("and", BOOL, goes_on, moves))
 
         def body() -> None:
-            number = self.frame.names[current]
+            number = self.python(self.frame.names[current])
             self.assign(statement.target, number if item is None else item(number))
             self.statements(statement.body)
 
@@ -546,7 +546,8 @@ class Control(Memory):
         kind = self.common([first, *values])
         is_weak = first.is_weak and all(self.is_weak(value) for value in values)
         natural = first.is_natural and all(self.is_natural(value) for value in values)
-        if kind == first.type and natural == first.is_natural:
+        is_same = kind == first.type and natural == first.is_natural
+        if is_same and (is_weak == first.is_weak or not self.rules.is_numpy):
             return None
         return kind, is_weak, natural
 

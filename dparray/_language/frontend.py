@@ -13,6 +13,7 @@ import enum
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from dparray._language.errors import (
 )
 from dparray._language.memory import element_type
 from dparray._language.numbers import SIGNS
+from dparray._language.promotion import NUMPY, Rules
 from dparray._language.source import Source
 from dparray._language.syntax import scope_of, syntax_of
 from dparray._language.values import (
@@ -87,7 +89,10 @@ class Translation(NamedTuple):
 
 
 def translation(
-    function: Callable[..., Any], keys: Sequence[str], checked: bool = False
+    function: Callable[..., Any],
+    keys: Sequence[str],
+    checked: bool = False,
+    rules: Rules = NUMPY,
 ) -> Translation:
     """Translate a kernel, with its warnings and checks.
 
@@ -95,13 +100,14 @@ def translation(
         function: a function in the kernel language.
         keys: the type keys of its parameters.
         checked: whether indices are checked while it runs.
+        rules: the rules of types in users' functions.
 
     Raises:
         Refusal: the language does not have something in it.
     """
     knowledge: dict[Any, Any] = {}
     for _ in range(_MAX_ATTEMPTS):
-        front = FrontEnd(knowledge, checked)
+        front = FrontEnd(knowledge, checked, rules)
         try:
             kernel = finish(front.kernel(function, keys), "the front end")
         except Again:
@@ -113,10 +119,13 @@ def translation(
 
 
 def translated(
-    function: Callable[..., Any], keys: Sequence[str], checked: bool = False
+    function: Callable[..., Any],
+    keys: Sequence[str],
+    checked: bool = False,
+    rules: Rules = NUMPY,
 ) -> Function:
     """Return a kernel in the IR; :func:`translation` without its warnings and checks."""
-    return translation(function, keys, checked).function
+    return translation(function, keys, checked, rules).function
 
 
 class FrontEnd(Checks):
@@ -127,8 +136,11 @@ class FrontEnd(Checks):
         shapes: the shapes of the arrays that it allocates.
     """
 
-    def __init__(self, knowledge: dict[Any, Any], is_checked: bool = False) -> None:
+    def __init__(
+        self, knowledge: dict[Any, Any], is_checked: bool = False, rules: Rules = NUMPY
+    ) -> None:
         self.knowledge = knowledge
+        self.users_rules = rules
         self.is_checked = is_checked
         self.body: list[Op] = []
         self.births: dict[Op, int] = {}
@@ -159,7 +171,7 @@ class FrontEnd(Checks):
         ]
         if len(parameters) != len(keys):
             raise Refusal(f"{node.name} takes {len(parameters)} arguments; {len(keys)} are given")
-        self.frame = Frame(function, {}, scope_of(function), ())
+        self.frame = Frame(function, {}, scope_of(function), (), rules=self.rules_of(function))
         self.active.append(function.__code__)
         self.place = Place(source.file, source.first, node.name)
         whole = Target(self.flow("block"))
@@ -182,7 +194,7 @@ class FrontEnd(Checks):
         names = self.frame.names
         has_offsets = not self.is_checked and any(item.kind == "Item" for item in self.items)
         natural = {
-            name: Number(value.op, is_natural=True, relies=frozenset({value.op}))
+            name: replace(value, is_natural=True, relies=frozenset({value.op}))
             for name, value in names.items()
             if has_offsets and isinstance(value, Number) and value.type == I64
         }
@@ -243,12 +255,14 @@ class FrontEnd(Checks):
                 self.branch(beyond, lambda: self.leave(self.frame.returns), lambda: None)
             return Item("Item", key.ndim, whole, starts)
         kind, is_complex = element_type(key.numpy_dtype)
-        if key.kind == "scalar" and is_complex:
-            return Complex(Number(part(kind, "real")), Number(part(kind, "imag")))
-        if kind == F64 and key.kind == "scalar":
+        if key.is_scalar and is_complex:
+            parts = Tuple((Number(part(kind, "real")), Number(part(kind, "imag"))))
+            return Complex(*(self.python(parts) if key.kind == "python" else parts).items)
+        if kind == F64 and key.is_scalar:
             self.notes.computes_double(f"its argument {name} is float64")
-        if key.kind == "scalar":
-            return Number(part(F32 if kind == F16 else kind))
+        if key.is_scalar:
+            number = Number(part(F32 if kind == F16 else kind))
+            return self.python(number) if key.kind == "python" else number
         space = LOCAL if key.kind.startswith("local") else GLOBAL
         if key.as_pointer is key:
             extent = Number(self.constant(_UNBOUNDED, I64))

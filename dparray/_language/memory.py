@@ -497,9 +497,9 @@ class Memory(Numbers):
 
     def attribute_of_array(self, owner: Array, name: str) -> Any:
         if name == "shape":
-            return Tuple(owner.shape)
+            return self.python(Tuple(owner.shape))
         if name == "strides":
-            return Tuple(self.strides(owner))
+            return self.python(Tuple(self.strides(owner)))
         if name == "ndim":
             return Constant(len(owner.shape), True)
         if name == "itemsize":
@@ -514,7 +514,7 @@ class Memory(Numbers):
                     if size == Constant(1, True)
                     else self.made("mul", I64, size, extent, True)
                 )
-            return size
+            return self.python(size)
         if name == "T" and len(owner.shape) < 2:
             return owner
         if name == "T":

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dparray._ir.instructions import Op, Place, constant
-from dparray._ir.types import BOOL, F64, I64, U64, Pointer, Type, of_dtype
+from dparray._ir.types import BOOL, F64, I8, I64, U64, Pointer, Type, of_dtype
 from dparray._language import prelude, promotion
 from dparray._language.constants import is_too_large
 from dparray._language.errors import NO_STRINGS, NOT_AN_ELEMENT, Refusal
@@ -91,6 +92,8 @@ SIGNS: dict[type, str] = {
     ast.LShift: "<<",
     ast.RShift: ">>",
     ast.MatMult: "@",
+    ast.USub: "-",
+    ast.UAdd: "+",
 }
 _COMPLEX: dict[type, Any] = {
     ast.Add: prelude.complex_add,
@@ -206,7 +209,7 @@ class Numbers:
                 return BOOL
             if isinstance(known, np.bool_ | np.integer | np.floating):
                 kind = of_dtype(known.dtype)
-                return promotion.floated(kind) if kind.is_float else kind
+                return self.rules.rounded(kind) if kind.is_float else kind
             if isinstance(known, int):
                 if not -(1 << 63) <= known < 1 << 64:
                     raise Refusal(
@@ -218,11 +221,39 @@ class Numbers:
                 return F64
         return self.number(value).type
 
+    @property
+    def rules(self) -> promotion.Rules:
+        """The rules of types in the function that is being translated."""
+        raise NotImplementedError
+
     def is_weak(self, value: Any) -> bool:
-        """Return whether a value is an integer of the source that is not negative."""
+        """Return whether a value takes the type of what it meets.
+
+        This is a Python number; in the rules of Numba an integer of the source that is not
+        negative.
+        """
         if isinstance(value, Constant):
+            if self.rules.is_numpy:
+                return type(value.value) in (bool, int, float)
             return value.is_weak and type(value.value) is int and value.value >= 0
         return isinstance(value, Number) and value.is_weak
+
+    def python(self, value: Any) -> Any:
+        """Return a value as a Python number, for which the rules of Numba have no type."""
+        if not self.rules.is_numpy:
+            return value
+        if isinstance(value, Tuple):
+            return replace(value, items=tuple(map(self.python, value.items)))
+        is_number = isinstance(value, Number) and value.type.lanes == 1
+        return replace(value, is_weak=True) if is_number else value
+
+    def strong(self, value: Any) -> Any:
+        """Return a value as one with a type of its own: for functions with the rules of Numba."""
+        if isinstance(value, Tuple):
+            return replace(value, items=tuple(map(self.strong, value.items)))
+        if isinstance(value, Complex):
+            return Complex(self.strong(value.real), self.strong(value.imag))
+        return replace(value, is_weak=False) if isinstance(value, Number) else value
 
     def is_natural(self, value: Any) -> bool:
         """Return whether a value is an integer that is not negative."""
@@ -242,7 +273,7 @@ class Numbers:
             if kind == other:
                 pass
             elif kind.lanes == other.lanes == 1:
-                kind = promotion.joined(kind, other, is_weak or weak)
+                kind = self.rules.joined(kind, other, (is_weak, weak))
             else:
                 kind = self.common_vector(kind, other)
             is_weak = is_weak and weak
@@ -261,6 +292,7 @@ class Numbers:
             if kind.kind == "b":
                 return Number(self.constant(bool(known), kind))
             self.type_of(value)  # which refuses integers that are too large
+            self.check_fits(known, kind)
             if isinstance(known, int | np.integer | bool | np.bool_) or kind.is_float:
                 return Number(self.constant(known, kind), is_natural=self.is_natural(value))
         number = self.number(value)
@@ -276,10 +308,24 @@ class Numbers:
                 f"a number is needed here, and this is a vector of {number.type.lanes}: take one "
                 "of its elements, as in v[0]"
             )
+        before = number.op.operands[0] if number.op.name == "convert" else number.op
+        if before.type == kind and kind.is_float and number.type == F64:
+            return Number(before)  # float(x) of a float32 that meets another one
         keeps = kind.is_integer and kind.bits == 64 and not number.type.is_float
         # A large uint64 is negative as an int64.
         natural = keeps and self.is_natural(number) and (number.type != U64 or number.is_natural)
         return Number(self.op("convert", kind, number.op), False, natural, number.relies)
+
+    def check_fits(self, known: Any, kind: Type) -> None:
+        """Refuse an integer of the source that does not fit the integers it meets, as in NumPy."""
+        if type(known) is not int or not (self.rules.is_numpy and kind.is_integer):
+            return
+        limits = np.iinfo(kind.dtype)
+        if not limits.min <= known <= limits.max:
+            raise Refusal(
+                f"the integer {known} does not fit {kind.name}, the type of what it meets: convert "
+                "that to a wider type first, as in np.int64(x[i])"
+            )
 
     def truth(self, value: Any) -> Number:
         """Return whether a value is true."""
@@ -314,7 +360,7 @@ class Numbers:
             if operation is ast.Not or (is_plain and is_bits):
                 return Constant(_PYTHON[operation](known), is_weak=value.is_weak)
         if operation is ast.Not:
-            return Number(self.op("not", BOOL, self.truth(value).op))
+            return self.python(Number(self.op("not", BOOL, self.truth(value).op)))
         if isinstance(value, Complex):
             if operation is ast.UAdd:
                 return value
@@ -335,17 +381,29 @@ class Numbers:
                 return number
             word = "neg" if operation is ast.USub else "invert"
             return Number(self.op(word, number.type, number.op))
-        wide = promotion.widened(number.type)
+        is_weak = self.is_weak(value)
+        wide = self.rules.widened(number.type, is_weak)
+        if wide == BOOL:
+            raise Refusal(
+                f"{SIGNS[operation]} of a Boolean is not available, as in NumPy: write ~ or "
+                "int(...)",
+                node,
+            )
         if operation is ast.UAdd:
-            return self.to(number, wide)
+            return replace(self.to(number, wide), is_weak=self.rules.is_numpy and is_weak)
         if not number.type.is_integer:
             number = self.to(number, wide)
         # An integer wraps in its own type, and is widened afterwards.
         word = "neg" if operation is ast.USub else "invert"
-        return self.to(Number(self.op(word, number.type, number.op)), wide)
+        result = self.to(Number(self.op(word, number.type, number.op)), wide)
+        return replace(result, is_weak=self.rules.is_numpy and is_weak)
 
     def binary(self, operation: type, a: Any, b: Any, node: ast.AST) -> Any:
-        """Return a binary operation."""
+        """Return a binary operation; that of Python numbers is one."""
+        result = self.of_operands(operation, a, b, node)
+        return self.python(result) if self.is_weak(a) and self.is_weak(b) else result
+
+    def of_operands(self, operation: type, a: Any, b: Any, node: ast.AST) -> Any:
         if isinstance(a, Constant) and isinstance(b, Constant):
             folded = self.folded(operation, a, b, node)
             if folded is not None:
@@ -358,7 +416,7 @@ class Numbers:
         kinds = self.type_of(first), self.type_of(second)
         if max(kinds[0].lanes, kinds[1].lanes) > 1:
             return self.of_vectors(operation, first, second, node)
-        weak = self.is_weak(first) or self.is_weak(second)
+        weak = self.is_weak(first), self.is_weak(second)
         if "f" in (kinds[0].kind, kinds[1].kind) and operation in {**_SHIFTS, **_BITWISE}:
             raise Refusal(
                 f"{SIGNS[operation]} works on integers, and an operand is "
@@ -366,24 +424,51 @@ class Numbers:
                 node,
             )
         if operation in _SHIFTS:
-            kind = promotion.shifted(kinds[0])
+            kind = self.rules.shifted(*kinds, weak)
+            self.check_integers(operation, kind, kinds, node)
             return self.made(_SHIFTS[operation], kind, first, second, operation is ast.RShift)
         if operation in _BITWISE:
-            kind = promotion.bitwise(*kinds, weak)
+            kind = self.rules.bitwise(*kinds, weak)
+            self.check_integers(operation, kind, kinds, node)
             natural = self.is_natural(first) and self.is_natural(second)
             return self.made(_BITWISE[operation], kind, first, second, natural and kind != BOOL)
         if operation is ast.Div:
-            return self.made("div", promotion.quotient(*kinds), first, second)
+            return self.made("div", self.rules.quotient(*kinds, weak), first, second)
         if operation is ast.Pow:
             return self.power(first, second, node)
         word = _ARITHMETIC.get(operation)
         if word is None:
             sign = SIGNS.get(operation, operation.__name__)
             raise Refusal(f"{sign} is not available in a kernel for numbers", node)
-        kind = promotion.arithmetic(*kinds, weak)
+        kind = self.rules.arithmetic(*kinds, weak)
+        if kind == BOOL:
+            return self.of_booleans(word, first, second, node)
         if word in ("floordiv", "mod"):
             return self.quotient(word, kind, first, second, node)
         return self.made(word, kind, first, second, word != "sub")
+
+    def of_booleans(self, word: str, a: Any, b: Any, node: ast.AST) -> Any:
+        """Return an operation on Booleans as NumPy computes it."""
+        if word == "sub":
+            raise Refusal(
+                "the difference of Booleans is not available, as in NumPy: write a ^ b, or "
+                "int(a) - int(b)",
+                node,
+            )
+        if word in ("add", "mul"):
+            return self.made("or" if word == "add" else "and", BOOL, a, b)
+        return self.quotient(word, I8, a, b, node)
+
+    def check_integers(
+        self, operation: type, kind: Type, kinds: tuple[Type, Type], node: ast.AST
+    ) -> None:
+        """Refuse an operation on bits of integers that only a float type holds."""
+        if kind.is_float:
+            raise Refusal(
+                f"{kinds[0].name} {SIGNS[operation]} {kinds[1].name} has no type, as in NumPy: "
+                "convert one of them, as in np.uint64(k)",
+                node,
+            )
 
     def made(self, word: str, kind: Type, a: Any, b: Any, keeps_sign: bool = False) -> Number:
         """Add an operation on two numbers in a type.
@@ -396,7 +481,9 @@ class Numbers:
             keeps_sign: whether the result of natural numbers is natural.
         """
         first, second = self.to(a, kind), self.to(b, kind)
-        natural = keeps_sign and self.is_natural(a) and self.is_natural(b) and kind.is_integer
+        # A narrow integer wraps around, and may then be negative.
+        keeps_sign = keeps_sign and (kind.kind == "u" or kind == I64)
+        natural = keeps_sign and self.is_natural(a) and self.is_natural(b)
         relies = self.relies(a, b) if natural else frozenset()
         return Number(self.op(word, kind, first.op, second.op), False, natural, relies)
 
@@ -477,21 +564,29 @@ class Numbers:
     def power(self, a: Any, b: Any, node: ast.AST) -> Any:
         """Return ``a ** b``; an integer to a negative integer is a float, as in Python."""
         base, exponent = self.type_of(a), self.type_of(b)
-        kind = promotion.power(base, exponent, self.is_weak(a) or self.is_weak(b))
+        weak = self.is_weak(a), self.is_weak(b)
+        kind = self.rules.power(base, exponent, weak)
         known = b.value if isinstance(b, Constant) and not exponent.is_float else None
         if exponent.is_float:
             first, second = self.to(a, kind).op, self.to(b, kind).op
             return Number(self.op("math", kind, first, second, attribute="pow"))
         if not kind.is_float and known is not None and known < 0:
+            if self.rules.is_numpy and not weak[0]:
+                raise Refusal(
+                    "integers have no negative powers, as in NumPy: write float(x) ** k", node
+                )
             kind = F64
         if known is not None and 0 <= known <= _MAX_PRODUCT:
             return self.power_by_constant(self.to(a, kind), int(known))
         if kind.is_float:
-            arguments = [self.to(a, kind), self.to(b, promotion.widened(exponent))]
+            arguments = [self.to(a, kind), self.to(b, promotion.WIDE.widened(exponent))]
             return self.call(Constant(prelude.float_power), arguments, {}, node)
-        self.check_exponent(b)
-        wide = promotion.widened(exponent)
-        return Number(self.op("pow", kind, self.to(a, kind).op, self.to(b, wide).op))
+        if all(weak) or not self.rules.is_numpy:
+            self.check_exponent(b)
+        wide = promotion.WIDE.widened(exponent)
+        whole = kind if kind.bits == 64 else I64
+        power = Number(self.op("pow", whole, self.to(a, whole).op, self.to(b, wide).op))
+        return self.to(power, kind)
 
     def check_exponent(self, exponent: Any) -> None:
         """Refuse an exponent whose sign decides whether Python's power is an integer or a float."""
@@ -506,11 +601,11 @@ class Numbers:
     def python_integer(self, value: Any) -> Number:
         """Return a number as a Python integer, which is an int64."""
         number = self.to(value, I64)
-        if self.is_natural(number):
-            return number
-        op = self.op("convert", I64, number.op)
-        self.python_integers.add(op)
-        return Number(op)
+        if not self.is_natural(number):
+            op = self.op("convert", I64, number.op)
+            self.python_integers.add(op)
+            number = Number(op)
+        return self.python(number)
 
     def power_by_constant(self, base: Number, exponent: int) -> Number:
         """Return a product by repeated squares, in the order of the loop over bits."""
@@ -528,7 +623,11 @@ class Numbers:
     # -- comparison -------------------------------------------------------------------------------
 
     def compare(self, order: type, a: Any, b: Any, node: ast.AST) -> Any:
-        """Return a comparison."""
+        """Return a comparison; that of Python numbers is one."""
+        result = self.compared(order, a, b, node)
+        return self.python(result) if self.is_weak(a) and self.is_weak(b) else result
+
+    def compared(self, order: type, a: Any, b: Any, node: ast.AST) -> Any:
         if order in (ast.Is, ast.IsNot):
             if isinstance(a, Optional) and b == NONE:
                 is_none = a.is_none
@@ -576,7 +675,12 @@ class Numbers:
         kinds = self.type_of(a), self.type_of(b)
         if max(kinds[0].lanes, kinds[1].lanes) > 1:
             return self.compared_vectors(word, a, b)
-        kind = promotion.arithmetic(*kinds, self.is_weak(a) or self.is_weak(b))
+        weak = self.is_weak(a), self.is_weak(b)
+        if self.rules.is_numpy and "f" in (kinds[0].kind, kinds[1].kind):
+            kind = self.rules.arithmetic(*kinds, weak)
+        else:  # Integers are compared exactly, whatever their types.
+            natural = all(not isinstance(each, Constant) or each.value >= 0 for each in (a, b))
+            kind = promotion.WIDE.arithmetic(*kinds, (natural and any(weak), False))
         if kind == I64 and U64 in kinds and "i" in (kinds[0].kind, kinds[1].kind):
             return self.compare_mixed(word, a, b, kinds[0].kind == "i")
         first, second = self.to(a, kind), self.to(b, kind)
@@ -602,7 +706,8 @@ class Numbers:
         """Compare a uint64 with a signed integer: negative ones are less than every uint64."""
         signed = self.to(a if is_first else b, I64)
         negative = self.op("lt", BOOL, signed.op, self.constant(0, I64))
-        result = self.op(word, BOOL, self.to(a, U64).op, self.to(b, U64).op)
+        first, second = (signed, b) if is_first else (a, signed)
+        result = self.op(word, BOOL, self.to(first, U64).op, self.to(second, U64).op)
         answer = word == "ne" or (word in ("lt", "le") if is_first else word in ("gt", "ge"))
         return Number(self.op("select", BOOL, negative, self.constant(answer, BOOL), result))
 
@@ -674,7 +779,8 @@ class Numbers:
                     f"the bounds of a range are integers, and one is {kind.name}: convert it with "
                     "int(...)"
                 )
-        return U64 if all(kind.kind == "u" for kind in kinds) else I64
+        is_unsigned = not self.rules.is_numpy and all(kind.kind == "u" for kind in kinds)
+        return U64 if is_unsigned else I64
 
     # -- vectors and complex numbers --------------------------------------------------------------
 
@@ -705,13 +811,15 @@ class Numbers:
         """Return a number as a complex number."""
         if isinstance(value, Complex):
             return value
-        kind = promotion.mathematics(self.type_of(value))
-        return Complex(self.to(value, kind), self.to(Constant(0.0), kind))
+        kind = self.rules.mathematics(self.type_of(value), weak=(self.is_weak(value), False))
+        parts = self.to(value, kind), self.to(Constant(0.0), kind)
+        return Complex(*map(self.python, parts)) if self.is_weak(value) else Complex(*parts)
 
     def of_complex(self, operation: type, a: Any, b: Any, node: ast.AST) -> Any:
         """Return a binary operation on complex numbers."""
         x, y = self.complex(a), self.complex(b)
-        kind = promotion.joined(x.real.type, y.real.type)
+        kind = self.rules.joined(x.real.type, y.real.type, (x.real.is_weak, y.real.is_weak))
+        are_weak = x.real.is_weak and y.real.is_weak
         x, y = (Complex(self.to(z.real, kind), self.to(z.imag, kind)) for z in (x, y))
         function = _COMPLEX.get(operation)
         if operation is ast.Pow:
@@ -720,7 +828,8 @@ class Numbers:
             sign = SIGNS.get(operation, operation.__name__)
             raise Refusal(f"{sign} is not available in a kernel for complex numbers", node)
         parts = [x.real, x.imag, y.real, y.imag]
-        return Complex(*self.call(Constant(function), parts, {}, node).items)
+        result = self.call(Constant(function), parts, {}, node)
+        return Complex(*(self.python(result) if are_weak else result).items)
 
     # -- what other parts of the front end provide -------------------------------------------------
 

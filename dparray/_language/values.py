@@ -16,6 +16,7 @@ import numpy as np
 
 from dparray._ir.instructions import Op
 from dparray._ir.types import Pointer, Type
+from dparray._language.promotion import NUMPY, Rules
 
 #: Python's and NumPy's classes of numbers that have one part.
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -27,7 +28,8 @@ class Number:
 
     Attributes:
         op: the op.
-        is_weak: whether it is a literal so far, which takes the type of the other operand.
+        is_weak: whether it is a Python number, which takes the type of the other operand; in the
+            rules of Numba a literal so far.
         is_natural: whether it is not negative, so that it needs no check as an index.
         relies: the parameters that must not be negative for that.
     """
@@ -49,7 +51,8 @@ class Constant:
 
     Attributes:
         value: the Python object.
-        is_weak: whether it is an integer of the source, which takes the type of a uint64.
+        is_weak: whether it is an integer of the source, which takes the type of a uint64 in the
+            rules of Numba.
     """
 
     value: Any
@@ -241,6 +244,7 @@ class Frame:
         returns: the target of ``return``.
         loops: for each loop around, the targets of ``break`` and ``continue``.
         outer: the frame in which it is defined.
+        rules: the rules by which the types of two values meet in it.
     """
 
     function: Any
@@ -250,6 +254,7 @@ class Frame:
     returns: Any = None
     loops: list[tuple[Target, Target]] = field(default_factory=list)
     outer: Frame | None = None
+    rules: Rules = NUMPY
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray._simulator.memory import Memory, SimulatedArray
-from dparray._simulator.numbers import plain_dtype, typed
+from dparray._simulator.numbers import loaded, plain_dtype
 from dparray._simulator.simulation import Simulation
 from dparray._type_keys import TypeKey, code_of, text_of
 from dparray.exceptions import KernelArgumentError
@@ -112,8 +112,9 @@ def _type_key(value: Any) -> str:
         order = "C" if value.flags.c_contiguous else "A"
         return str(TypeKey("array", code_of(value.dtype), value.ndim, order))
     if isinstance(value, int) and not isinstance(value, bool):
-        return "i8" if -(2**63) <= value < 2**63 else "u8"
-    return code_of(np.asarray(value).dtype)
+        return "python i8" if -(2**63) <= value < 2**63 else "python u8"
+    code = code_of(np.asarray(value).dtype)
+    return code if isinstance(value, np.generic) else f"python {code}"
 
 
 def _check_placement(where: str, on_devices: Sequence[tuple[str, Any]]) -> None:
@@ -149,7 +150,7 @@ class Arguments:
             if isinstance(value, np.ndarray):
                 value = SimulatedArray(value, name, simulation, memory)
             elif not isinstance(value, LocalArgument):
-                value = typed(value)
+                value = loaded(value)
             self._values[name] = value
 
     def for_group(self) -> list[Any]:

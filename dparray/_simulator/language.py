@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from dparray._simulator.memory import WorkItem
-from dparray._simulator.numbers import typed
 
 
 def linear_index(index: Sequence[Any], extents: Sequence[Any]) -> int:
@@ -29,8 +28,8 @@ class SimulatedItem:
 
     def __init__(self, work_item: WorkItem, global_size: tuple[int, ...]) -> None:
         self.work_item = work_item
-        self._global_id = tuple(map(typed, work_item.global_id))
-        self._global_size = tuple(map(typed, global_size))
+        self._global_id = tuple(work_item.global_id)
+        self._global_size = tuple(global_size)
 
     @property
     def dimensions(self) -> int:
@@ -40,13 +39,13 @@ class SimulatedItem:
         return _of_dimension(self._global_id, dim)
 
     def get_linear_id(self) -> Any:
-        return typed(linear_index(self._global_id, self._global_size))
+        return linear_index(self._global_id, self._global_size)
 
     def get_range(self, dim: Any) -> Any:
         return _of_dimension(self._global_size, dim)
 
     def get_linear_range(self) -> Any:
-        return typed(math.prod(map(int, self._global_size)))
+        return math.prod(map(int, self._global_size))
 
 
 class _Group:
@@ -60,9 +59,9 @@ class _Group:
         local_size: tuple[int, ...],
     ) -> None:
         self._leader = work_item.local_linear == 0
-        self._group_id = tuple(map(typed, group_id))
-        self._local_size = tuple(map(typed, local_size))
-        self._group_range = tuple(map(typed, map(operator.floordiv, global_size, local_size)))
+        self._group_id = tuple(group_id)
+        self._local_size = tuple(local_size)
+        self._group_range = tuple(map(operator.floordiv, global_size, local_size))
 
     @property
     def dimensions(self) -> int:
@@ -76,19 +75,19 @@ class _Group:
         return _of_dimension(self._group_id, dim)
 
     def get_group_linear_id(self) -> Any:
-        return typed(linear_index(self._group_id, self._group_range))
+        return linear_index(self._group_id, self._group_range)
 
     def get_group_range(self, dim: Any) -> Any:
         return _of_dimension(self._group_range, dim)
 
     def get_group_linear_range(self) -> Any:
-        return typed(math.prod(map(int, self._group_range)))
+        return math.prod(map(int, self._group_range))
 
     def get_local_range(self, dim: Any) -> Any:
         return _of_dimension(self._local_size, dim)
 
     def get_local_linear_range(self) -> Any:
-        return typed(math.prod(map(int, self._local_size)))
+        return math.prod(map(int, self._local_size))
 
 
 class SimulatedSubGroup:
@@ -111,19 +110,19 @@ class SimulatedSubGroup:
         return self._work_item.lane == 0
 
     def get_local_id(self) -> Any:
-        return typed(self._work_item.lane)
+        return self._work_item.lane
 
     def get_local_range(self) -> Any:
-        return typed(self.members)
+        return self.members
 
     def get_max_local_range(self) -> Any:
-        return typed(self._width)
+        return self._width
 
     def get_group_id(self) -> Any:
-        return typed(self._work_item.part)
+        return self._work_item.part
 
     def get_group_range(self) -> Any:
-        return typed(self._count)
+        return self._count
 
     get_local_linear_id = get_local_id
     get_local_linear_range = get_local_range
@@ -155,8 +154,8 @@ class SimulatedNdItem:
     ) -> None:
         self.work_item = work_item
         self._global = SimulatedItem(work_item, global_size)
-        self._local_id = tuple(map(typed, local_id))
-        self._local_size = tuple(map(typed, local_size))
+        self._local_id = tuple(local_id)
+        self._local_size = tuple(local_size)
         group_id = tuple(map(operator.floordiv, work_item.global_id, local_size))
         self._group = _Group(work_item, group_id, global_size, local_size)
         self._sub_group = SimulatedSubGroup(work_item, local_size, width)
@@ -181,13 +180,13 @@ class SimulatedNdItem:
         return _of_dimension(self._local_id, dim)
 
     def get_local_linear_id(self) -> Any:
-        return typed(self.work_item.local_linear)
+        return self.work_item.local_linear
 
     def get_local_range(self, dim: Any) -> Any:
         return _of_dimension(self._local_size, dim)
 
     def get_local_linear_range(self) -> Any:
-        return typed(math.prod(map(int, self._local_size)))
+        return math.prod(map(int, self._local_size))
 
     def get_group(self) -> _Group:
         return self._group

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dparray._simulator.numbers import CONSTRUCTORS, plain_dtype, typed
+from dparray._simulator.numbers import CONSTRUCTORS, loaded, plain_dtype
 from dparray.exceptions import SimulationError
 
 # The values of MemoryOrder and AddressSpace.
@@ -316,11 +316,11 @@ class SimulatedArray:
         self.touched = False
         self.dtype = data.dtype
         self.ndim = data.ndim
-        self.shape = typed(data.shape)
-        self.strides = typed(data.strides)
-        self.size = typed(data.size)
-        self.itemsize = typed(data.itemsize)
-        self.nbytes = typed(data.nbytes)
+        self.shape = data.shape
+        self.strides = data.strides
+        self.size = data.size
+        self.itemsize = data.itemsize
+        self.nbytes = data.nbytes
 
     def __len__(self) -> int:
         return len(self._data)
@@ -532,7 +532,7 @@ class AtomicRef:
             if not is_number:
                 expected_ref[expected_idx] = old
             self._count_spin(old)
-        return (swapped, typed(old)) if is_number else swapped
+        return (swapped, loaded(old)) if is_number else swapped
 
     def fetch_add(self, val: Any) -> Any:
         return self._change(lambda old: old + self._array.converted(val))
@@ -567,7 +567,7 @@ class AtomicRef:
     def _change(self, operation: Any) -> Any:
         old = self._read(changes=True)
         self._publish()
-        self._array.store_atomic(self._position, operation(typed(old)))
+        self._array.store_atomic(self._position, operation(loaded(old)))
         return old
 
     def _record(self, *, changes: bool) -> None:

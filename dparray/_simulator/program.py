@@ -23,6 +23,7 @@ from dparray._ir.instructions import Function, Op, Place, walk
 from dparray._ir.types import LOCAL, Pointer, Type, of_dtype
 from dparray._language.errors import Refusal
 from dparray._language.frontend import Translation, translation
+from dparray._language.promotion import NUMPY, Rules
 from dparray._simulator.arguments import HostArguments, LocalArgument
 from dparray._simulator.memory import Access, Clock, Memory, WorkItem
 from dparray.exceptions import SimulationError
@@ -52,15 +53,18 @@ def run(
     packer.finish()
 
 
-def program_of(function: FunctionType, keys: Sequence[str]) -> Translation | None:
+def program_of(
+    function: FunctionType, keys: Sequence[str], rules: Rules = NUMPY
+) -> Translation | None:
     """Return the program of a kernel with checks; ``None`` if the front end refuses it.
 
     Args:
         function: the kernel.
         keys: the type keys of its parameters.
+        rules: the rules of types in users' functions.
     """
     try:
-        return translation(function, keys, checked=True)
+        return translation(function, keys, True, rules)
     except Refusal as refusal:
         refusals[str(refusal)] += 1
         return None

@@ -6,9 +6,9 @@ it, so the order is always the same.
 
 The program of the kernel is interpreted (:mod:`dparray._simulator.program`). Under a debugger, with
 ``item=`` and for what the front end refuses, a copy of the kernel's function with the same lines is
-run. In it, the names of the kernel language, ``math``, NumPy's integer types and a few builtins
-stand for their simulated counterparts. Literals are typed, and the functions it calls are copied
-likewise; a variable has the type of its last value. Suspended items wait in threads of their own.
+run. In it, the names of the kernel language, ``math`` and a few builtins stand for their simulated
+counterparts, and the functions it calls are copied likewise; a variable has the type of its last
+value. Suspended items wait in threads of their own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
+from dparray._language.promotion import NUMPY, WIDE
 from dparray._simulator.arguments import Arguments, HostArguments
 from dparray._simulator.language import (
     SimulatedItem,
@@ -124,7 +125,8 @@ def simulate(
     chosen = None if item is None else _chosen_item(item, global_size)
     keys = [item_key, *host.keys]
     if chosen is None and sys.gettrace() is None:  # A debugger stops in Python functions alone.
-        program = program_of(function, keys)
+        rules = WIDE if getattr(kernel, "options", {}).get("widens") else NUMPY
+        program = program_of(function, keys, rules)
         if program is not None:
             groups = _groups_of_ids(global_size, local_size, sub_group_size)
             run(program, host, groups, global_size, races)

@@ -30,13 +30,8 @@ from dparray._simulator.memory import (
     SimulatedArray,
     WorkItem,
 )
-from dparray._simulator.numbers import (
-    CONSTRUCTORS,
-    literal,
-    plain_dtype,
-    typed,
-)
-from dparray._simulator.transform import View, nested, typed_literals
+from dparray._simulator.numbers import CONSTRUCTORS, plain_dtype
+from dparray._simulator.transform import View, nested
 from dparray._simulator.vectors import BUILTINS, MATH
 from dparray.exceptions import KernelError, SimulationError
 from dparray.kernel_api.groups import neutral_of
@@ -276,7 +271,7 @@ class Simulation:
         """
         if id(function) in self._copies:
             return self._copies[id(function)]
-        code = typed_literals(function.__code__)
+        code = function.__code__
         namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}}
         cells = tuple(CellType() for _ in code.co_freevars)
         copy = FunctionType(code, namespace, function.__name__, None, cells or None)
@@ -293,7 +288,7 @@ class Simulation:
             except ValueError:  # a name without a value yet
                 continue
         copy.__defaults__ = function.__defaults__ and tuple(
-            typed(plain(each)) for each in function.__defaults__
+            plain(each) for each in function.__defaults__
         )
         copy.__kwdefaults__ = function.__kwdefaults__
         return copy
@@ -330,8 +325,6 @@ class Simulation:
             return self._special(value.device_meaning)
         if isinstance(value, FunctionType) and not (value.__module__ or "").startswith("numpy"):
             return self._copy(value)
-        if isinstance(value, (int, float, complex, np.generic, tuple)):
-            return literal(value)
         return value
 
     def _special(self, meaning: SpecialFunction) -> Callable[..., Any]:
@@ -341,7 +334,7 @@ class Simulation:
             kind = precision([np.asarray(number).dtype for number in numbers])
             function = meaning.of(kind).py_func
             assert isinstance(function, FunctionType)
-            return self._copy(function)(*(typed(kind(number)) for number in numbers))
+            return self._copy(function)(*map(kind, numbers))
 
         return call
 

@@ -1,12 +1,10 @@
-"""Rewrite a kernel's code so that its literals have the same types as on a device."""
+"""The names and the code of kernels that run as Python functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
-
-from dparray._simulator.numbers import literal
 
 
 class View:
@@ -27,16 +25,3 @@ def nested(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from nested(constant)
-
-
-def typed_literals(code: CodeType) -> CodeType:
-    """Return ``code`` whose literals have the types that the compiler gives them."""
-    constants: list[Any] = []
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            constants.append(typed_literals(constant))
-        elif type(constant) in (int, float, complex, tuple):
-            constants.append(literal(constant))
-        else:
-            constants.append(constant)
-    return code.replace(co_consts=tuple(constants))

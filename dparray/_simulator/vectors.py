@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray._simulator import numbers
 from dparray._simulator.memory import Engine, SimulatedArray
-from dparray._simulator.numbers import CONSTRUCTORS, plain_dtype, typed
+from dparray._simulator.numbers import loaded, plain_dtype
 from dparray.kernel_api import vectors as rules
 
 _BOOL = np.dtype(bool)
@@ -60,7 +60,7 @@ class Vector:
         number = operator.index(index)
         if not -len(self) <= number < len(self):
             raise IndexError(f"vec: the index is below {len(self)}; got {number}")
-        return _typed_element(self._elements[number])
+        return loaded(self._elements[number])
 
     def __getattr__(self, name: str) -> Any:
         at = rules.FIELDS.find(name)
@@ -102,7 +102,7 @@ class Vector:
                 elements = np.concatenate(
                     [combine(elements[:paired:2], elements[1:paired:2]), rest]
                 )
-        return _typed_element(elements[0])
+        return loaded(elements[0])
 
     def __neg__(self) -> Vector:
         return self._unary("neg", np.negative)
@@ -120,11 +120,6 @@ class Vector:
         rules.checked_dtype(operation, self.dtype)
         with np.errstate(all="ignore"):
             return Vector(compute(self._elements))
-
-
-def _typed_element(value: Any) -> Any:
-    made = CONSTRUCTORS.get(value.dtype.type)
-    return value if made is None else made(value)
 
 
 def _dtype(operand: Any) -> np.dtype[Any]:
@@ -160,11 +155,6 @@ def _combined(operation: str, a: Any, b: Any) -> Any:
         exact = (_as_elements(each, _dtype(each), width).tolist() for each in (a, b))
         return Vector(np.array(list(map(compute, *exact)), bool))
     first, second = (_as_elements(each, common, width) for each in (a, b))
-    if common.kind in "iu" and operation not in rules.COMPARISONS:
-        # Computed in 64 bits, and truncated to the dtype.
-        whole = numbers.INTEGER_OPERATIONS[operation]
-        found = [whole(int(one), int(other)) for one, other in zip(first, second, strict=True)]
-        return Vector(np.array([each % (1 << 64) for each in found], "uint64").astype(common))
     with np.errstate(all="ignore"):
         return Vector(compute(first, second))
 
@@ -295,7 +285,7 @@ def _places(engine: Engine, what: str, array: Any, index: Any, count: int) -> li
     if not 0 <= first <= extent - count:
         raise engine.fault(
             f"asks for {count} elements of {array.name} from index "
-            f"{', '.join(str(typed(int(each))) for each in indices)} on, outside its shape "
+            f"{', '.join(str(int(each)) for each in indices)} on, outside its shape "
             f"{tuple(map(int, array.shape))}",
             f"test the index against {array.name}.shape[{array.ndim - 1}] - {count} first",
         )

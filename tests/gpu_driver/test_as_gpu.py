@@ -184,8 +184,8 @@ def test_a_write_by_an_index_is_two_launches_and_all_or_nothing(report: dict[str
     assert report["put is right"] == [True, [30, 20, 10, 0]]
 
 
-def test_a_mask_is_three_launches(report: dict[str, Any]) -> None:
-    assert report["mask"] == ["tile_total", "carry_of_tiles", "tile_select"]
+def test_a_mask_is_two_launches(report: dict[str, Any]) -> None:
+    assert report["mask"] == ["mask_count", "tile_select"]
     assert report["mask is right"]
 
 

@@ -80,7 +80,7 @@ class _Writer:
         depth = self.pick((0, 0, 0, 0, 1) if self.of_ids_alone else (0, 0, 1, 1, 2))
         text = self.computed(names, depth)
         is_cast = self.random.random() < (0.1 if self.of_ids_alone else 0.6)
-        return f"{self.type}({text})" if is_cast else text
+        return f"{self.type}(np.int64({text}))" if is_cast else text
 
     def condition(self, names: Sequence[str]) -> str:
         text = f"{self.side(names)} {self.pick(_ORDERS)} {self.side(names)}"
@@ -97,6 +97,8 @@ class _Writer:
             number = f"item.{get}({dimension})"
             if self.random.random() < 0.3:
                 number = f"{self.type}({number})"
+                if self.type == "np.uint64":  # It has no common integer with n.
+                    number = f"np.int64({number})"
             lines.append(f"    {name} = {number}")
         if self.is_grouped and self.random.random() < 0.4:
             lines.append(

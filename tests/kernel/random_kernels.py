@@ -91,7 +91,7 @@ class _Writer:
         """Return an expression of integers of any type."""
         if depth == 0 or self.random.random() < 0.2:
             if self.random.random() < 0.25:
-                return str(self.random.randint(-9, 99))
+                return f"np.int64({self.random.randint(-9, 99)})"
             return self.pick(self.whole)
         a, b = self.integer(depth - 1), self.integer(depth - 1)
         kind = self.random.randrange(12)
@@ -104,10 +104,9 @@ class _Writer:
         if kind == 7:
             return f"{self.pick(('min', 'max'))}({a}, {b})"
         if kind == 8:
-            # Numba's common type of int64 and uint64 is a float.
             return f"(np.int64({a}) if {self.condition(depth - 1)} else np.int64({b}))"
         if kind == 9:
-            return f"np.{self.pick(INTEGERS)}({a})"
+            return _signed(f"np.{self.pick(INTEGERS)}(np.int64({a}))")
         if kind == 10 and self.functions:
             return f"{self.pick(self.functions)}({a}, {b})"
         return f"({self.pick(('-', '~'))}{a})"
@@ -141,6 +140,10 @@ class _Writer:
         if kind == 6:
             return f"({a} if {self.condition()} else {b})"
         return f"({a} / (abs({b}) + 1))"
+
+    def added(self, dtype: str) -> str:
+        """Return what is added to an element of a dtype."""
+        return f"np.{dtype}(np.int64({self.integer(1)}))"
 
     # -- statements -----------------------------------------------------------------------------
 
@@ -232,16 +235,19 @@ class _Writer:
         name, size = self.name("p"), self.random.randint(1, 5)
         dtype = self.pick(INTEGERS)
         self.line(depth, f"{name} = dp.PrivateArray({size}, np.{dtype}, True)")
-        self.line(depth, f"{name}[({self.integer(1)}) % {size}] = {self.integer()}")
-        self.line(depth, f"{name}[({self.integer(0)}) % {size}] += {self.integer(1)}")
-        self.assign(depth, self.whole, "v", f"{name}[({self.integer(0)}) % {size}]")
+        self.line(depth, f"{name}[({self.integer(1)}) % {size}] = np.int64({self.integer()})")
+        self.line(depth, f"{name}[({self.integer(0)}) % {size}] += {self.added(dtype)}")
+        element = f"{name}[({self.integer(0)}) % {size}]"
+        self.assign(depth, self.whole, "v", _signed(element, dtype))
 
     def vector(self, depth: int) -> None:
         """Write computations with vectors, stored in a private array and loaded again."""
         width, dtype, other = self.pick((2, 3, 4, 8, 16)), self.pick(INTEGERS), self.pick(INTEGERS)
         first, second, memory = self.name("w"), self.name("w"), self.name("p")
         self.line(depth, f"{first} = dp.vec_full({width}, {self.integer(1)}, np.{dtype})")
-        numbers = [f"np.{other}({self.integer(1 if at < 2 else 0)})" for at in range(width)]
+        numbers = [
+            f"np.{other}(np.int64({self.integer(1 if at < 2 else 0)}))" for at in range(width)
+        ]
         self.line(depth, f"{second} = dp.vec({', '.join(numbers)}).astype(np.{dtype})")
         sign = self.pick(("+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>"))
         amount = f"({second} & 7)" if sign in ("<<", ">>") else second
@@ -261,20 +267,21 @@ class _Writer:
 
     def together(self, depth: int, kind: int) -> None:
         """Write a collective operation of all work-items of a group."""
-        value, name = f"np.{self.pick(INTEGERS)}({self.integer(1)})", self.name("v")
+        value, name = f"np.{self.pick(INTEGERS)}(np.int64({self.integer(1)}))", self.name("v")
         group = self.pick(("group", "item.get_sub_group()"))
         if kind == 11:
             other = f"(mine + {self.random.randint(1, 5)}) % size"
-            self.line(depth, f"local[mine] = {self.integer()}")
+            self.line(depth, f"local[mine] = np.int64({self.integer()})")
             self.line(depth, "dp.group_barrier(group)")
-            self.line(depth, f"{name} = local[{other}]")
+            self.line(depth, f"{name} = np.int64(local[{other}])")
             self.line(depth, "dp.group_barrier(group)")
         elif kind == 12:
             operation = self.pick(("add", "min", "max", "mul", "and", "or", "xor"))
             function = self.pick(
                 ("reduce_over_group", "inclusive_scan_over_group", "exclusive_scan_over_group")
             )
-            self.line(depth, f'{name} = dp.{function}({group}, {value}, "{operation}")')
+            call = f'{function}({group}, {value}, "{operation}")'
+            self.line(depth, f"{name} = np.int64(dp.{call})")
         else:
             call = self.pick(
                 (
@@ -284,8 +291,13 @@ class _Writer:
                     f"reduce_over_group(item.get_group(), {value}, combine)",
                 )
             )
-            self.line(depth, f"{name} = dp.{call}")
+            self.line(depth, f"{name} = np.int64(dp.{call})")
         self.whole.append(name)
+
+
+def _signed(text: str, dtype: str = "") -> str:
+    """Return a number whose type is no uint64, which has no common integer with signed ones."""
+    return f"np.int64({text})" if (dtype or text.removeprefix("np.")).startswith("uint64") else text
 
 
 def make_case(seed: int) -> Case:
@@ -349,14 +361,16 @@ def make_case(seed: int) -> Case:
         writer.line(1, "mine, size = item.get_local_linear_id(), item.get_local_linear_range()")
         writer.whole += ["mine", "size"]
     for name in ("x", "y"):
-        writer.assign(1, writer.whole, "v", f"{name}[at]")
+        element = f"{name}[at]"
+        writer.assign(1, writer.whole, "v", _signed(element, dtypes["xy".index(name)]))
     writer.assign(1, writer.whole, "v", "np.int64(x[at])")
     writer.changing.append(writer.whole[-1])
     writer.assign(1, writer.real, "r", "z[at]")
+    writer.line(1, "scalar = np.int64(scalar)")
     writer.whole.append("scalar")
     writer.statements(1, choice.randint(3, 9), uniform=grouped)
     for column in range(3):
-        writer.line(1, f"out[{column}, linear] = {writer.integer(1)}")
+        writer.line(1, f"out[{column}, linear] = np.int64({writer.integer(1)})")
     if grouped:
         writer.line(1, "out[3, linear] = item.get_sub_group().get_max_local_range()")
     writer.line(1, f"real[linear] = {writer.float(1)}")

@@ -419,14 +419,14 @@ def test_a_boolean_becomes_a_float() -> None:
     assert out.tolist() == [0.5, 0.5, 1.5]
 
 
-def test_the_negative_of_a_boolean_is_minus_one_also_as_a_float() -> None:
+def test_the_negative_of_a_python_boolean_is_minus_one_also_as_a_float() -> None:
     @dp.kernel
     def signs(item: dp.Item, x: Any, y: Any) -> None:
         i = item.get_id(0)
-        y[i, 0] = -(x[i] > 0)
-        y[i, 1] = +(x[i] > 0)
-        y[i, 2] = 0.5 * -(x[i] > 0)
-        y[i, 3] = (x[i] > 0) - (x[i] < 0)
+        y[i, 0] = -bool(x[i] > 0)
+        y[i, 1] = +bool(x[i] > 0)
+        y[i, 2] = 0.5 * -int(x[i] > 0)
+        y[i, 3] = int(x[i] > 0) - int(x[i] < 0)
 
     for dtype in ("float32", "float64"):
         x, y = dp.asarray([-2, 0, 3], dtype=dtype), dp.zeros((3, 4), dtype=dtype)

@@ -133,10 +133,13 @@ def test_powers_of_complex_numbers(dtype: str, rtol: float) -> None:
 def test_powers_of_integers_are_exact(base: str, exponent: str) -> None:
     x = np.array([255, 3, 10, 127, 0, 1], base)
     y = np.array([7, 39, 18, 9, 0, 63], exponent)
-    out = dp.zeros(x.size, dtype="int64")
+    kind = np.power(x[:0], y[:0]).dtype
+    if kind.kind == "f":
+        pytest.skip("NumPy has no integer for both")
+    out = dp.zeros(x.size, dtype=kind)
     raise_to[x.size](dp.asarray(x), dp.asarray(y), out)
-    expected = [pow(a, b, 2**64) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    assert out.astype("uint64").tolist() == expected
+    exact = [pow(a, b, 2**64) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    assert out.tolist() == np.array(exact, np.uint64).astype(kind).tolist()
 
 
 def test_negative_powers_of_integers_are_rounded_to_zero() -> None:

@@ -53,7 +53,7 @@ def in_either_array(length: int, dtype: Any) -> Any:
         q = dp.PrivateArray(length, dtype, True)
         either = p if v > 35 else q
         either[v % 2] = 7
-        out[i] = p[(v // 2) % 2] * 1000 + q[(v // 2) % 2]
+        out[i] = np.int64(p[(v // 2) % 2]) * 1000 + q[(v // 2) % 2]
 
     return write
 

@@ -18,7 +18,7 @@ import pytest
 
 import dparray as dp
 from tests.kernel import random_programs
-from tests.kernel.random_programs import Case, Whole, compare, make_case
+from tests.kernel.random_programs import Case, compare, make_case
 
 _ROOT = Path(__file__).resolve().parents[2]
 _IN_A_CASE = 20
@@ -94,18 +94,6 @@ def test_a_program_that_differs_is_found(is_grouped: bool, monkeypatch: pytest.M
         monkeypatch.setattr(random_programs, "_computed_plainly", lambda case, numbers: wanted)
     with pytest.raises(AssertionError, match="Range"):
         compare(case)
-
-
-def test_integers_of_the_plain_reference_have_types_and_wrap() -> None:
-    most = Whole(2**63 - 1)
-    assert (most + 1, -(most + 1), most * 2, most << 1) == (-(2**63), -(2**63), -2, -2)
-    assert (1 + most, Whole(-7) // 2, Whole(-7) % 3, 5 - most) == (-(2**63), -4, 2, 6 - 2**63)
-    assert type(most >> 1) is type(3 & most) is type(most)
-    large, small, one = Whole(-1, "uint64"), Whole(255, "uint8"), Whole(1, is_literal=True)
-    results = (large + one, large + small, large + most, small + small, small + one, small << one)
-    assert [each.dtype for each in results] == ["uint64", "uint64", *("int64", "uint64") * 2]
-    assert (large + one, large >> 1, -large, -small) == (0, 2**63 - 1, 1, 1)
-    assert (Whole(200, "int8"), Whole(-1, "uint16")) == (-56, 65535)
 
 
 def test_a_program_is_made_of_its_seed_alone() -> None:

@@ -1,4 +1,4 @@
-"""The types of results are those of a table, ``promotion.txt``."""
+"""The types of results: NumPy's in users' functions, and the table ``promotion.txt`` in others."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dparray._ir.types import BY_NAME, F32, I64, Type
+from dparray._ir.types import BOOL, BY_NAME, F32, I64, Type
 from dparray._language import promotion
+from dparray._language.promotion import NUMPY, WIDE
 
 BLOCKS = (Path(__file__).parent / "promotion.txt").read_text().split("\n\n")[1:]
 
 
 def ignoring_literals(rule: Callable[..., Type]) -> Callable[..., Type]:
-    return lambda a, b, literal: rule(a, b)
+    return lambda a, b, weak: rule(a, b)
 
 
 BINARY: dict[str, Callable[..., Type]] = {
-    **dict.fromkeys(("add", "sub", "mul", "floordiv", "mod"), promotion.arithmetic),
-    "truediv": ignoring_literals(promotion.quotient),
-    **dict.fromkeys(
-        ("math.atan2", "math.pow", "math.fmod"), ignoring_literals(promotion.mathematics)
-    ),
-    "pow": promotion.power,
-    **dict.fromkeys(("lshift", "rshift"), lambda a, b, literal: promotion.shifted(a)),
-    **dict.fromkeys(("and_", "or_", "xor"), promotion.bitwise),
-    **dict.fromkeys(("min", "unify"), promotion.joined),
-    "max": promotion.maximum,
+    **dict.fromkeys(("add", "sub", "mul", "floordiv", "mod"), WIDE.arithmetic),
+    "truediv": ignoring_literals(WIDE.quotient),
+    **dict.fromkeys(("math.atan2", "math.pow", "math.fmod"), ignoring_literals(WIDE.mathematics)),
+    "pow": WIDE.power,
+    **dict.fromkeys(("lshift", "rshift"), WIDE.shifted),
+    **dict.fromkeys(("and_", "or_", "xor"), WIDE.bitwise),
+    **dict.fromkeys(("min", "unify"), WIDE.joined),
+    "max": WIDE.maximum,
 }
 UNARY: dict[str, Callable[[Type], Type]] = {
-    **dict.fromkeys(("neg", "pos"), promotion.widened),
-    "invert": promotion.inverted,
-    "abs": promotion.magnitude,
+    **dict.fromkeys(("neg", "pos"), WIDE.widened),
+    "invert": lambda kind: BOOL if kind == BOOL else WIDE.widened(kind),
+    "abs": WIDE.magnitude,
     **dict.fromkeys(("int", "round"), lambda kind: I64),
-    "float": promotion.floated,
-    "math.sqrt": promotion.mathematics,
-    "math.floor": lambda kind: promotion.floated(kind) if kind.is_float else I64,
+    "float": WIDE.floated,
+    "math.sqrt": WIDE.mathematics,
+    "math.floor": lambda kind: WIDE.floated(kind) if kind.is_float else I64,
 }
 
 
@@ -60,7 +60,7 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize("operation", [*BINARY, *UNARY])
-def test_types_of_results_are_those_of_the_table(operation: str) -> None:
+def test_types_of_results_in_the_rules_of_numba_are_those_of_the_table(operation: str) -> None:
     cases = [row for row in rows() if row[0] == operation and row[3] != "-"]
     assert len(cases) > 10
     for _, first, second, result in cases:
@@ -68,15 +68,55 @@ def test_types_of_results_are_those_of_the_table(operation: str) -> None:
         if operation in UNARY:
             assert str(UNARY[operation](a)) == result, (operation, first)
         else:
-            kind = BINARY[operation](a, b, "lit" in (first, second))
+            kind = BINARY[operation](a, b, (first == "lit", second == "lit"))
             assert str(kind) == result, (operation, first, second)
 
 
-def test_the_type_of_a_variable_does_not_depend_on_the_order_of_its_values() -> None:
+@pytest.mark.parametrize("rules", [NUMPY, WIDE])
+def test_the_type_of_a_variable_does_not_depend_on_the_order_of_its_values(rules: Any) -> None:
     for a in BY_NAME.values():
         for b in BY_NAME.values():
-            assert promotion.joined(a, b) == promotion.joined(b, a)
-            assert promotion.joined(promotion.joined(a, b), b) == promotion.joined(a, b)
+            assert rules.joined(a, b) == rules.joined(b, a)
+            assert rules.joined(rules.joined(a, b), b) == rules.joined(a, b)
+
+
+#: The operations of users' functions, and NumPy's functions for them.
+OPERATIONS: dict[np.ufunc, Callable[..., Type]] = {
+    **dict.fromkeys((np.add, np.multiply), NUMPY.arithmetic),
+    np.true_divide: NUMPY.quotient,
+    np.power: NUMPY.power,
+    np.left_shift: NUMPY.shifted,
+    np.right_shift: NUMPY.shifted,
+    **dict.fromkeys((np.bitwise_and, np.bitwise_or, np.bitwise_xor), NUMPY.bitwise),
+    np.maximum: NUMPY.maximum,
+    np.minimum: NUMPY.joined,
+}
+#: Python numbers, by their types.
+PYTHON = {"bool": bool, "int64": int, "float64": float}
+
+
+@pytest.mark.parametrize("ufunc", OPERATIONS, ids=lambda each: each.__name__)
+def test_types_of_results_in_users_functions_are_numpys(ufunc: np.ufunc) -> None:
+    rule, cases = OPERATIONS[ufunc], 0
+    strong = [(kind, kind.dtype, False) for kind in BY_NAME.values()]
+    python = [(BY_NAME[name], PYTHON[name], True) for name in ("bool", "int64", "float64")]
+    for a, first, is_first in [*strong, *python]:
+        for b, second, is_second in [*strong, *python]:
+            if is_first and is_second:
+                continue
+            # A Python Boolean is a Boolean in NumPy.
+            given = [np.dtype(bool) if each is bool else each for each in (first, second)]
+            try:
+                wanted = ufunc.resolve_dtypes((*given, None))[-1]
+            except TypeError:
+                continue
+            kind = rule(a, b, (is_first, is_second))
+            is_choice = ufunc in (np.maximum, np.minimum)
+            if is_choice and {a.kind, b.kind} == {"i", "u"} and wanted.kind == "f":
+                wanted = np.dtype("int64")  # A variable that holds one or the other stays exact.
+            assert kind.dtype == wanted, (ufunc, first, second)
+            cases += 1
+    assert cases > 40
 
 
 def test_a_number_takes_the_type_of_the_vector_beside_it() -> None:

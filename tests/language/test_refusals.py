@@ -133,13 +133,13 @@ def test_warnings_name_lines_and_operands() -> None:
     def kernel(item: Any, x: Any, whole: Any) -> None:
         i = item.get_id(0)
         y = x[i] * np.float32(2)
-        y += i
+        y += x[i] * np.int32(3)
         whole[i, 0] = y
 
     advice = translation(kernel, ["item:2", "f4:1C", "i8:2C"]).advice
     assert advice.unread == (1,)
     assert advice.line == 1
-    assert advice.double == "float32 + int64 is float64 in `y += i`"
+    assert advice.double == "float32 * int32 is float64 in `y += x[i] * np.int32(3)`"
     ((line, text),) = advice.cuts
     assert line == 4
     assert "float64 is written into an array of int64, which drops the fraction" in text

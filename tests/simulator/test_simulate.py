@@ -208,7 +208,12 @@ def scalar_types(item, n, r, out):
 
 
 @pytest.mark.parametrize(
-    ("n", "r", "expected"), [(1, 1.0, 88), (np.int32(1), np.float32(1), 44), (np.uint8(1), 1j, 26)]
+    ("n", "r", "expected"),
+    [
+        (np.int64(1), np.float64(1), 88),
+        (np.int32(1), np.float32(1), 44),
+        (np.uint8(1), np.complex128(1), 26),
+    ],
 )
 def test_scalar_arguments_keep_their_types(n, r, expected):
     out = np.zeros(1)
@@ -307,7 +312,7 @@ def floating_index(item, x):
 
 
 def test_an_index_that_is_no_integer():
-    assert "float64" in str(fault(floating_index, 2, np.zeros(2)))
+    assert "of type float" in str(fault(floating_index, 2, np.zeros(2)))
 
 
 def guarded_barrier(nd_item, x):
@@ -644,7 +649,7 @@ def test_a_breakpoint_of_pdb_stops_in_the_chosen_item_only(tmp_path):
     commands = f"b {script}:8\nc\np 'at', nd_item.get_global_id(0)\nn\np total\nc\nq\n"
     command = [sys.executable, "-m", "pdb", str(script)]
     shown = subprocess.run(command, input=commands, capture_output=True, text=True, timeout=60)
-    assert shown.stdout.count("('at', np.int64(6))") == 1
+    assert shown.stdout.count("('at', 6)") == 1
     assert "np.float64(9.0)" in shown.stdout  # x[4] + x[5], after the barrier
     # at the first continue: no other work-item stopped
     assert "The program finished" in shown.stdout

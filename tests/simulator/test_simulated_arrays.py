@@ -31,8 +31,8 @@ def integer_arithmetic(item, a, b, n, out):
     out[2, i] = x * y
     out[3, i] = x // y
     out[4, i] = x % y
-    out[5, i] = x & y
-    out[6, i] = x | (y ^ 5)
+    out[5, i] = int(x) & int(y)
+    out[6, i] = int(x) | (int(y) ^ 5)
     out[7, i] = x << 3
     out[8, i] = x >> 2
     out[9, i] = ~x
@@ -44,7 +44,7 @@ def integer_arithmetic(item, a, b, n, out):
     out[15, i] = np.uint8(x + y)
     out[16, i] = min(x, y)
     out[17, i] = max(x, n)
-    out[18, i] = int(x / (y + 1000))
+    out[18, i] = int(x / (y + 7.5))
     out[19, i] = abs(x)
 
 

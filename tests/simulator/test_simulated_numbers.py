@@ -137,7 +137,7 @@ def items_of_tuples(item: dp.Item, x: Any, out: Any) -> None:
 
 
 def test_items_of_tuples_have_one_type() -> None:
-    # With a uint64, a literal is a uint64, too; a value that may be another object is an int64.
+    # With a uint64, a literal is a uint64, too, and an int64 makes a float64.
     x = np.arange(6, dtype="uint64")
     found, wanted = dp.zeros((6, 3), dtype="int64"), np.zeros((6, 3), "int64")
     dp.call_kernel(items_of_tuples, dp.Range(6), dp.asarray(x), found)
@@ -172,10 +172,10 @@ def joined_types(item: dp.Item, x: Any, y: Any, flags: Any, out: Any) -> None:
     if flags[i]:
         s = np.float32(0.1)
     out[i, 6] = s + s
-    # Booleans are integers in additions, and stay Booleans in bitwise operations.
+    # Booleans are integers beside integers, and stay Booleans beside others.
     on = flags[i]
     out[i, 7] = on + flags[0] + on * 2 - (x[i] > 2)
-    out[i, 8] = -on
+    out[i, 8] = on + flags[0]
     on |= x[i] > 2
     out[i, 9] = on & flags[0]
     count = np.uint64(0)

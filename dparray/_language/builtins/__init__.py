@@ -104,7 +104,8 @@ def _special(meaning: special.SpecialFunction, front: Any, node: Any, *operands:
                 f"{described(operand)}",
                 node,
             )
-    dtype = special.precision([front.type_of(operand).dtype for operand in operands])
+    strong = [operand for operand in operands if not front.is_weak(operand)]
+    dtype = special.precision([front.type_of(operand).dtype for operand in strong])
     numbers = [front.to(operand, of_dtype(dtype)) for operand in operands]
     return front.call(Constant(meaning.of(dtype)), numbers, {}, node)
 

@@ -89,7 +89,7 @@ def _bfloat16(front: Any, node: Any, value: Any) -> Number:
 
 @handles(intrinsics.integer_power)
 def _integer_power(front: Any, node: Any, base: Any, exponent: Any) -> Number:
-    wide = promotion.widened(front.type_of(exponent))
+    wide = promotion.WIDE.widened(front.type_of(exponent))
     operands = front.to(base, U64).op, front.to(exponent, wide).op
     return Number(front.op("pow", U64, *operands))
 

@@ -292,7 +292,8 @@ def _judged(
         )
     one = front.to(front.truth(predicate), I32)
     op = front.op("group", I32, one.op, attribute=(_scope(group), "reduce", word))
-    return Number(front.op("ne" if wanted else "eq", BOOL, op, front.constant(0, I32)))
+    answer = front.op("ne" if wanted else "eq", BOOL, op, front.constant(0, I32))
+    return front.python(Number(answer))
 
 
 HANDLERS[api.any_of_group] = partial(_judged, "any_of_group", "max", True)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from dparray._ir.types import F32, F64, I32, Type
-from dparray._language import complex_functions, promotion
+from dparray._language import complex_functions
 from dparray._language.builtins.registry import HANDLERS, handles
 from dparray._language.errors import NOT_AN_ELEMENT, Refusal
 from dparray._language.values import NONE, Array, Complex, Constant, Number, Tuple, array_name
@@ -56,8 +56,10 @@ def _function(name: str, count: int, front: Any, node: Any, *values: Any) -> Any
         kind = kinds[0] if count == 1 else front.common_vector(*kinds)
         kind = kind if kind.is_float else F64._replace(lanes=kind.lanes)
     else:
-        kind = promotion.mathematics(*kinds)
-    return mathematical(front, _IR_NAMES.get(name, name), kind, *values)
+        weak = [front.is_weak(value) for value in values]
+        kind = front.rules.mathematics(*kinds, weak=(weak[0], weak[-1]))
+    result = mathematical(front, _IR_NAMES.get(name, name), kind, *values)
+    return front.python(result) if kind == F64 else result
 
 
 #: Functions whose result is exact, so that it is the same on every device.
@@ -109,9 +111,10 @@ def _ldexp(front: Any, node: Any, value: Any, exponent: Any) -> Number:
     _checked("ldexp", node, [value, exponent])
     if front.type_of(exponent).is_float:
         raise Refusal("math.ldexp takes an integer as its exponent: convert it with int(...)", node)
-    kind = promotion.mathematics(front.type_of(value))
+    kind = front.rules.mathematics(front.type_of(value), weak=(front.is_weak(value), False))
     operands = front.to(value, kind).op, front.to(exponent, I32).op
-    return Number(front.op("math", kind, *operands, attribute="ldexp"))
+    result = Number(front.op("math", kind, *operands, attribute="ldexp"))
+    return front.python(result) if kind == F64 else result
 
 
 @handles(math.isnan)
@@ -120,7 +123,7 @@ def _isnan(front: Any, node: Any, value: Any) -> Any:
     number = front.number(value)
     if not number.type.is_float:
         return Constant(False)
-    return Number(front.op("ne", number.type.flag, number.op, number.op))
+    return front.python(Number(front.op("ne", number.type.flag, number.op, number.op)))
 
 
 @handles(math.isinf)
@@ -141,7 +144,7 @@ def _magnitude(name: str, front: Any, node: Any, value: Any, order: str, otherwi
         return Constant(otherwise)
     size = mathematical(front, "fabs", kind, number)
     infinity = front.constant(math.inf, kind)
-    return Number(front.op(order, kind.flag, size.op, infinity))
+    return front.python(Number(front.op(order, kind.flag, size.op, infinity)))
 
 
 @handles(math.prod)
@@ -190,7 +193,8 @@ def _polar(front: Any, node: Any, value: Any) -> Tuple:
 
 @handles(cmath.rect)
 def _rect(front: Any, node: Any, size: Any, turn: Any) -> Complex:
-    kind = promotion.mathematics(front.type_of(size), front.type_of(turn))
+    weak = front.is_weak(size), front.is_weak(turn)
+    kind = front.rules.mathematics(front.type_of(size), front.type_of(turn), weak)
     operands = front.to(size, kind), front.to(turn, kind)
     return _parts(front, node, complex_functions.rect, *operands)
 

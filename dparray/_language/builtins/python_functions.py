@@ -50,8 +50,9 @@ def converted_to_complex(part: Type, front: Any, node: Any, value: Any = _ZERO) 
 
 def to_python(front: Any, value: Number) -> Number:
     """Return the Python number of a NumPy number: integers are int64, floats float64."""
-    kind = value.type
-    return front.to(value, I64) if kind.is_integer else value
+    if value.type.is_integer:
+        return front.python_integer(value)
+    return _float(front, None, value) if front.rules.is_numpy and value.type.is_float else value
 
 
 @handles(int)
@@ -80,14 +81,14 @@ def _float(front: Any, node: Any, value: Any = Constant(0.0)) -> Any:
             raise Refusal(f"float({value.value!r}) is not a number", node) from None
     if isinstance(value, Complex):
         raise Refusal("float takes one number, and this is complex: take .real", node)
-    return front.to(value, promotion.floated(front.type_of(value)))
+    return front.python(front.to(value, front.rules.floated(front.type_of(value))))
 
 
 @handles(bool, operator.truth)
 def _bool(front: Any, node: Any, value: Any = Constant(False)) -> Any:
     if isinstance(value, Constant):
         return Constant(bool(value.value))
-    return front.truth(value)
+    return front.python(front.truth(value))
 
 
 @handles(complex)
@@ -129,14 +130,16 @@ def _better(order: type, front: Any, node: Any, best: Any, value: Any) -> Any:
     if max(kind.lanes for kind in kinds) > 1:
         kind = front.common_vector(*kinds)
         return front.made("min" if is_min else "max", kind, value, best)
-    weak = front.is_weak(best) or front.is_weak(value)
-    kind = promotion.joined(*kinds, weak) if is_min else promotion.maximum(*kinds, weak)
+    weak = front.is_weak(best), front.is_weak(value)
+    rules = front.rules
+    kind = rules.joined(*kinds, weak) if is_min else rules.maximum(*kinds, weak)
     chosen = front.truth(front.compare(order, value, best, node))
     are_natural = [front.is_natural(each) for each in (best, value)]
     natural = kind.is_integer and (all(are_natural) if is_min else any(are_natural))
     operands = front.to(value, kind).op, front.to(best, kind).op
     op = front.op("select", kind, chosen.op, *operands)
-    return Number(op, False, natural, front.relies(best, value) if natural else frozenset())
+    relies = front.relies(best, value) if natural else frozenset()
+    return Number(op, rules.is_numpy and all(weak), natural, relies)
 
 
 HANDLERS[min] = partial(_extreme, ast.Lt, "min")
@@ -150,11 +153,17 @@ def _abs(front: Any, node: Any, value: Any) -> Any:
     if isinstance(value, Complex):
         return front.call(Constant(math.hypot), [value.real, value.imag], {}, node)
     number = front.number(value)
+    magnitude = _magnitude_of(front, number)
+    return front.python(magnitude) if front.is_weak(value) else magnitude
+
+
+def _magnitude_of(front: Any, number: Number) -> Number:
     kind = number.type
     if kind.is_float:
-        return mathematical(front, "fabs", promotion.magnitude(kind), number)
+        return mathematical(front, "fabs", front.rules.magnitude(kind), number)
     if kind.kind == "b":
-        return front.to(number, promotion.magnitude(kind))
+        wide: Number = front.to(number, front.rules.magnitude(kind))
+        return wide
     if kind.kind == "u" or (number.is_natural and not number.relies):
         return number
     zero = front.constant(0, kind)
@@ -169,17 +178,21 @@ def _round(front: Any, node: Any, value: Any, digits: Any = NONE) -> Any:
     if not kind.is_float:
         if digits == NONE:
             return front.python_integer(value)
-        arguments = [front.to(value, promotion.widened(kind)), front.to(digits, I64)]
-        return front.call(Constant(prelude.rounded_integer), arguments, {}, node)
-    kind = promotion.floated(kind)
+        arguments = [front.to(value, promotion.WIDE.widened(kind)), front.to(digits, I64)]
+        whole = front.call(Constant(prelude.rounded_integer), arguments, {}, node)
+        result = front.to(whole, front.rules.widened(kind, front.is_weak(value)))
+        return front.python(result) if front.is_weak(value) else result
+    kind = front.rules.rounded(kind)
     number = front.to(value, kind)
     if digits == NONE:
         return front.python_integer(mathematical(front, "rint", kind, number))
     if isinstance(digits, Constant) and digits.value == 0:
-        return mathematical(front, "rint", kind, number)
-    rint = Native(lambda front, node, each: mathematical(front, "rint", kind, each))
-    arguments = [number, front.to(digits, I64), Constant(rint)]
-    return front.to(front.call(Constant(prelude.rounded_float), arguments, {}, node), kind)
+        result = mathematical(front, "rint", kind, number)
+    else:
+        rint = Native(lambda front, node, each: mathematical(front, "rint", kind, each))
+        arguments = [number, front.to(digits, I64), Constant(rint)]
+        result = front.to(front.call(Constant(prelude.rounded_float), arguments, {}, node), kind)
+    return front.python(result) if front.is_weak(value) else result
 
 
 @handles(divmod)
@@ -212,7 +225,7 @@ def _len(front: Any, node: Any, value: Any) -> Any:
     if isinstance(value, Array):
         if not value.shape:
             raise Refusal("an array without dimensions has no length", node)
-        return value.shape[0]
+        return front.python(value.shape[0])
     if isinstance(value, Number) and value.type.lanes > 1:
         return Constant(value.type.lanes, True)
     if isinstance(value, Constant) and isinstance(value.value, str):
@@ -234,7 +247,7 @@ def _any(front: Any, node: Any, values: Any) -> Any:
     result: Any = Constant(False)
     for item in front.items_of(values, node):
         result = front.either(result, _bool(front, node, item))
-    return result
+    return front.python(result)
 
 
 @handles(all)

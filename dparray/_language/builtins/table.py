@@ -26,25 +26,25 @@ from dparray.kernel_api import work_items
 
 _ROWS = """
 ## Python's functions
-abs(x) :: that of x; int8 for a Boolean :: The magnitude.
+abs(x) :: that of x :: The magnitude.
 all(values) :: Boolean :: Whether all items of a tuple are true.
 any(values) :: Boolean :: Whether any item of a tuple is true.
 bool(x) :: Boolean :: Whether a number is not 0.
 complex(real, imag) :: complex128; complex64 for two float32 :: A complex number.
 divmod(a, b) :: those of a // b and a % b :: The quotient rounded down, and the remainder.
 enumerate(values, start=0) :: tuple of pairs :: The items of a tuple with their numbers.
-float(x) :: float64; float32 for a float32 or float16 :: A float.
+float(x) :: Python float :: A float, which takes the type of what it meets.
 getattr(x, name) :: that of x.name :: An attribute or a method, by a name that is a constant.
-int(x) :: int64; uint64 for an unsigned integer :: An integer; the fraction is dropped.
+int(x) :: Python integer :: An integer; the fraction is dropped.
 isinstance(x, kinds) :: constant :: Whether a number belongs to a class, at compile time.
-len(x) :: int64 :: The size of the first axis of an array, or the number of items.
+len(x) :: Python integer :: The size of the first axis of an array, or the number of items.
 max(a, b) :: the type that holds both :: The largest value; with a NaN, the first value.
 min(a, b) :: the type that holds both :: The smallest value; with a NaN, the first value.
 pow(a, b) :: that of a ** b :: A power.
 print(values) :: none :: Print numbers, strings and f-strings in a line.
-range(start, stop, step) :: int64; uint64 for unsigned integers :: Integers to loop over.
+range(start, stop, step) :: Python integers :: Integers to loop over.
 reversed(values) :: tuple :: The items of a tuple, last first.
-round(x, digits) :: int64 without digits, otherwise float :: The nearest number, ties to even.
+round(x, digits) :: Python integer; with digits that of x :: The nearest number, ties to even.
 sum(values, start=0) :: that of the additions :: The sum of the items of a tuple.
 tuple(values) :: tuple :: The items as a tuple.
 type(x) :: constant :: The NumPy type of a number, at compile time.

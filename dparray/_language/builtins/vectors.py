@@ -44,6 +44,14 @@ def _dtype_of(front: Any, value: Any) -> Any:
     return front.type_of(value).dtype
 
 
+def _operand(front: Any, value: Any) -> Any:
+    """Return what NumPy's rule takes for the element of a new vector."""
+    kind = front.type_of(value)
+    if front.rules.is_numpy and front.is_weak(value):
+        return {"b": False, "i": 0, "u": 0, "f": 0.0}[kind.kind]
+    return kind.dtype
+
+
 @handles(api.vec)
 def _vec(front: Any, node: Any, *values: Any) -> Number:
     lanes = _width("vec", Constant(len(values)))
@@ -52,7 +60,7 @@ def _vec(front: Any, node: Any, *values: Any) -> Number:
             raise Refusal(
                 f"vec: elements must be Booleans, integers or floats; got {described(value)}", node
             )
-    kind = of_dtype(np.result_type(*(front.type_of(value).dtype for value in values)))
+    kind = of_dtype(np.result_type(*(_operand(front, value) for value in values)))
     parts = [front.to(value, kind).op for value in values]
     return Number(front.op("pack", kind._replace(lanes=lanes), *parts))
 

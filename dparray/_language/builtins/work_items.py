@@ -67,7 +67,7 @@ def method(
     """Translate a method of an item or a group."""
     values = [*arguments, *named.values()]
     if item.kind == "SubGroup" and name in _LANES:
-        return _of_sub_group(front, name, values, node)
+        return front.python(_of_sub_group(front, name, values, node))
     if (item.kind, name) in _OF_A_DIMENSION:
         if len(values) != 1 or set(named) - {"dim"}:
             raise Refusal(
@@ -75,7 +75,7 @@ def method(
                 "of the range",
                 node,
             )
-        return _of_a_dimension(front, item, name, values[0], node)
+        return front.python(_of_a_dimension(front, item, name, values[0], node))
     if not values:
         if "linear" in name or name == "get_sub_group":
             front.notes.reads_all = True
@@ -84,9 +84,9 @@ def method(
         if item.kind == "NdItem" and name == "get_sub_group":
             return Item("SubGroup", 1)
         if (item.kind, name) in _LINEAR_IDS:
-            return linear_id(front, item, *_LINEAR_IDS[item.kind, name], node)
+            return front.python(linear_id(front, item, *_LINEAR_IDS[item.kind, name], node))
         if (item.kind, name) in _LINEAR_RANGES:
-            return linear_range(front, item, _LINEAR_RANGES[item.kind, name], node)
+            return front.python(linear_range(front, item, _LINEAR_RANGES[item.kind, name], node))
     raise Refusal(method_problem(item.kind, name), node)
 
 

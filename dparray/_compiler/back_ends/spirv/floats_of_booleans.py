@@ -2,7 +2,7 @@
 
 Defect of LLVM 22: the float of a negated Boolean, 0 or -1, is written as 0 or 1.
 Tests: test_the_float_of_a_negated_boolean_is_minus_one,
-    test_the_negative_of_a_boolean_is_minus_one_also_as_a_float.
+    test_the_negative_of_a_python_boolean_is_minus_one_also_as_a_float.
 """
 
 import re
