@@ -472,6 +472,9 @@ class _Emitter:
             if kind.scalar == F16:
                 wide = F64._replace(lanes=kind.lanes)
                 return self.converted(self.converted(text, own, wide), wide, kind)
+            if own.kind == "b" and own.lanes > 1:  # LLVM's SPIR-V back end has no such conversion.
+                one, zero = (spelled_constant(value, kind) for value in (1, 0))
+                return self.selected(text, kind, one, zero)
             word = "sitofp" if own.kind == "i" else "uitofp"
         elif own.is_float:
             return self.cut(text, own, kind)

@@ -169,3 +169,10 @@ def test_the_kernels_are_right_in_the_simulator_and_on_the_device(op, inclusive,
     run(scan, dp.NdRange(4, 1), x, progress, carry, out, 157, 48, start)
     np.testing.assert_array_equal(out, expected)
     assert progress.tolist() == [4, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scans_of_booleans_as_floats(dtype):
+    x = np.arange(40) % 3 == 0
+    found = inclusive_scan(dp.asarray(x), dtype=dtype)
+    np.testing.assert_array_equal(found.asnumpy(), np.cumsum(x, dtype=dtype))
