@@ -9,10 +9,10 @@ GROUP = 64
 def pull(item, positions, masses, velocities, step):
     i = item.get_global_id(0)
     x, y = positions[0, i], positions[1, i]
-    fx = fy = dp.float32(0)
+    fx = fy = 0.0
     for j in range(masses.shape[0]):  # the heavy bodies are the first ones
         dx, dy = positions[0, j] - x, positions[1, j] - y
-        squared = dx * dx + dy * dy + dp.float32(0.02)
+        squared = dx * dx + dy * dy + 0.02
         weight = masses[j] / (squared * dp.sqrt(squared))
         fx += dx * weight
         fy += dy * weight

@@ -7,7 +7,7 @@ import dparray as dp
 def escape_times(item, left, top, step, times):
     row, column = item.get_id(0), item.get_id(1)
     real, imaginary = left + column * step, top - row * step
-    x = y = dp.float32(0)
+    x = y = 0.0
     count = 0
     while x * x + y * y < 4 and count < 200:
         x, y = x * x - y * y + real, 2 * x * y + imaginary

@@ -346,6 +346,14 @@ def test_the_packages_of_sycl_may_be_absent_together() -> None:
         links.check_packages((base | {"dpctl": "0.22"}).get)
 
 
+def test_numba_may_be_absent_where_only_dp_jit_needs_it() -> None:
+    installed = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
+    del installed["numba"]
+    assert 'no Numba, which dp.jit needs: pip install "numba>=' in links.check_packages(
+        installed.get
+    )
+
+
 def test_a_version_is_compared_by_its_numbers() -> None:
     installed = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
     with pytest.raises(Broken, match=r"dpctl 0\.9 is not in"):

@@ -138,6 +138,9 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
         if without_sycl and name in _OF_SYCL:
             continue
         version = version_of(name)
+        if version is None and name == "numba":
+            found.append(f'no Numba, which dp.jit needs: pip install "numba>={oldest},<{too_new}"')
+            continue
         if version is None:
             problems.append(f"{name} is not installed")
         elif name == "llvmlite" and _numbers(version) >= _numbers(too_new):
