@@ -30,6 +30,7 @@ from dparray._compiler import cache
 from dparray._compiler.targets import FOLDERS
 from dparray._driver.interface import Target
 from dparray._language.constants import plain
+from dparray._language.promotion import is_own
 from dparray._language.references import KNOWN_PACKAGES, UNASSIGNED, reader, references_of
 from dparray._language.source import TEXT
 from dparray._system import READ_BYTES
@@ -249,7 +250,7 @@ class Describer:
             elif not hasattr(builtins, name):
                 scope.append((name, attributes, "undefined"))
         return (
-            "function",
+            "own function" if is_own(function) else "function",
             function.__qualname__,
             _place(function) if self.is_for_store else _code(code, self.lines),
             tuple(scope),

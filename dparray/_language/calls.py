@@ -14,7 +14,7 @@ from dparray._language import builtins, scalar_functions
 from dparray._language.control import Control
 from dparray._language.device_function import DeviceFunction
 from dparray._language.errors import ON_ARRAYS, RECURSION, Refusal, call_problem
-from dparray._language.promotion import WIDE, Rules
+from dparray._language.promotion import WIDE, Rules, is_own
 from dparray._language.syntax import scope_of, syntax_of
 from dparray._language.values import (
     NONE,
@@ -263,10 +263,9 @@ class Calls(Control):
 
     def rules_of(self, function: Any) -> Rules:
         """Return the rules of types in a function: Numba's in the package's own."""
-        module = getattr(function, "__module__", None) or ""
-        if module == scalar_functions.__name__:
+        if getattr(function, "__module__", None) == scalar_functions.__name__:
             return self.rules  # np.maximum of numbers, for example, has the types of its call.
-        return WIDE if module.startswith("dparray.") else self.users_rules
+        return WIDE if is_own(function) else self.users_rules
 
     @property
     def is_in_prelude(self) -> bool:

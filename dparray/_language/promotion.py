@@ -9,6 +9,8 @@ are computed in 64 bits.
 
 from __future__ import annotations
 
+from typing import Any
+
 from dparray._ir.types import BOOL, F16, F32, F64, I8, I64, U64, Type, of_dtype
 from dparray.kernel_api import vectors as rules
 
@@ -156,6 +158,14 @@ class _NumPy(Rules):
 
 NUMPY: Rules = _NumPy()
 WIDE: Rules = _Wide()
+#: Parts of the package with kernels like those of users.
+_AS_USERS = ("dparray.examples.", "dparray.cli.")
+
+
+def is_own(function: Any) -> bool:
+    """Return whether a function is the package's own device code, which has Numba's rules."""
+    module = getattr(function, "__module__", None) or ""
+    return module.startswith("dparray.") and not module.startswith(_AS_USERS)
 
 
 def vectors(operation: str, a: Type, b: Type) -> Type | None:

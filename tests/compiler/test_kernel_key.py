@@ -346,3 +346,15 @@ def test_digests_of_files_changed_just_now_are_not_kept(
     digest = _kernel_key._digest_of([str(file)])
     assert digest == _kernel_key._digest_of([str(file)])
     assert not list(tmp_path.rglob("*.digest"))
+
+
+def test_the_rules_of_types_are_in_the_key() -> None:
+    def kernel(item: Any, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i] = x[i] + x[i]
+
+    keys = set()
+    for module in ("program", "dparray.kernels.own", "dparray.examples.own"):
+        kernel.__module__ = module
+        keys.add(str(_kernel_key.describe(kernel)))
+    assert len(keys) == 2  # An example has the rules of users.
