@@ -67,6 +67,11 @@ class TypeKey(NamedTuple):
         return self.kind in ("scalar", "python")
 
     @property
+    def as_strong(self) -> TypeKey:
+        """The key of a number with a type of its own; otherwise the key itself."""
+        return self._replace(kind="scalar") if self.kind == "python" else self
+
+    @property
     def as_pointer(self) -> TypeKey:
         """The key without a shape for memory; otherwise the key itself."""
         kind = _POINTERS.get(self.kind)

@@ -513,6 +513,11 @@ class KernelFunction:
                     )
         target = traits_of(queue or queue_of()).target
         if self._closed and not any((item, types) == known[:2] for known in self._kernels):
+            # A signature has Numba's names of types, float64 for a Python float.
+            strong = tuple(str(parse(key).as_strong) for key in types)
+            if strong != types:
+                self._kernels[item, types, target] = self._compiled(item, strong, queue)
+                return self._kernels[item, types, target]
             known = "\n  ".join(", ".join(signature) for signature in self.signatures)
             raise KernelArgumentError(
                 f"kernel {self.__name__}: it was compiled for given signatures only, and "

@@ -223,7 +223,7 @@ def test_a_ratio_above_one_means_that_dparray_is_faster() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_steps_of_plans_are_counted() -> None:
+def test_the_steps_of_plans_are_counted(tests_options: None) -> None:
     settings = Settings(SETTINGS.device, (200_000,), 0.0)
     host = [np.ones(200_000, np.float32)] * 2
     arguments = (host, 0, dict)

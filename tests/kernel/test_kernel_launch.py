@@ -551,6 +551,27 @@ def test_signatures_close_a_kernel() -> None:
         half[3](dp.ones(3, dtype="int32"))
 
 
+@pytest.mark.parametrize("maker", ["dparray", "numba_dpex"])
+def test_a_signature_takes_python_numbers(maker: str) -> None:
+    numba_dpex = pytest.importorskip("numba_dpex")
+    from numba_dpex.core.types.kernel_api.index_space_ids import ItemType
+
+    array = numba_dpex.USMNdArray(ndim=1, dtype=numba_dpex.float32, layout="C")
+    kernel = dp.kernel if maker == "dparray" else numba_dpex.kernel
+
+    @kernel((ItemType(1), array, numba_dpex.float64, numba_dpex.int64))
+    def scale(item: dp.Item, x: Any, factor: Any, n: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] * factor + n
+
+    x = dp.ones(3, dtype="float32")
+    for factor, n in ((2.0, 3), (np.float64(2), np.int64(3))):
+        dp.call_kernel(scale, dp.Range(3), x, factor, n)
+    assert x.tolist() == [13.0] * 3
+    with pytest.raises(dp.KernelArgumentError, match="given signatures only"):
+        dp.call_kernel(scale, dp.Range(3), x, 1, 1)
+
+
 def test_print_takes_formatted_strings(capfd: pytest.CaptureFixture[str]) -> None:
     @dp.kernel
     def show(item, x, n):
