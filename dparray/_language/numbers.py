@@ -678,9 +678,11 @@ class Numbers:
         weak = self.is_weak(a), self.is_weak(b)
         if self.rules.is_numpy and "f" in (kinds[0].kind, kinds[1].kind):
             kind = self.rules.arithmetic(*kinds, weak)
-        else:  # Integers are compared exactly, whatever their types.
-            natural = all(not isinstance(each, Constant) or each.value >= 0 for each in (a, b))
-            kind = promotion.WIDE.arithmetic(*kinds, (natural and any(weak), False))
+        else:
+            # Integers are compared exactly; one that is computed may be negative.
+            if self.rules.is_numpy:
+                weak = _is_literal(a), _is_literal(b)
+            kind = promotion.WIDE.arithmetic(*kinds, weak)
         if kind == I64 and U64 in kinds and "i" in (kinds[0].kind, kinds[1].kind):
             return self.compare_mixed(word, a, b, kinds[0].kind == "i")
         first, second = self.to(a, kind), self.to(b, kind)
@@ -838,6 +840,11 @@ class Numbers:
 
     def items_of(self, value: Any, node: ast.AST) -> list[Any]:
         raise NotImplementedError
+
+
+def _is_literal(value: Any) -> bool:
+    """Return whether a number is known and not negative."""
+    return isinstance(value, Constant) and bool(value.value >= 0)
 
 
 def _is_folded(operation: type, x: Any, y: Any) -> bool:

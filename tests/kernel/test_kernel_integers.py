@@ -164,6 +164,21 @@ def test_comparisons_and_choices_among_uint64_and_signed_integers_are_exact() ->
         np.testing.assert_array_equal(result, expected)
 
 
+def test_a_uint64_is_compared_exactly_with_a_negative_python_integer() -> None:
+    @dp.kernel
+    def compare(item: dp.Item, x: Any, k: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] == k
+        out[i, 1] = x[i] > k
+        out[i, 2] = k >= x[i]
+
+    x = np.array([2**64 - 1, 2**63, 0], np.uint64)
+    out, simulated = dp.zeros((3, 3), dtype="int64"), np.zeros((3, 3), np.int64)
+    compare[3](dp.asarray(x), -1, out)
+    dp.simulate(compare, 3, x, -1, simulated)
+    assert out.tolist() == simulated.tolist() == [[0, 1, 0]] * 3
+
+
 def test_a_uint64_and_a_signed_integer_make_a_float() -> None:
     @dp.kernel
     def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:
