@@ -17,7 +17,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dparray._ir.facts import joined_values
-from dparray._ir.instructions import CONTROL, OPS, Function, Op, Parameter, Place, constant, walk
+from dparray._ir.instructions import (
+    CONTROL,
+    OPS,
+    Function,
+    Op,
+    Parameter,
+    Place,
+    constant,
+    root,
+    walk,
+)
+from dparray._ir.private_arrays import MAX_ELEMENTS, is_private, remove_private_arrays
 from dparray._ir.structured import (
     Unstructured,
     counting,
@@ -125,7 +136,7 @@ def adjoint(
 
 
 def bring_into_form(function: Function) -> None:
-    """Change a program to its structured form, with short loops unrolled.
+    """Change a program to its structured form, without short loops and private arrays.
 
     Raises:
         NoDerivative: it has no such form.
@@ -137,6 +148,7 @@ def bring_into_form(function: Function) -> None:
             str(error), error.op, "choose between numbers: x[i] if condition else y[i]"
         ) from None
     unroll(function)
+    remove_private_arrays(function)
 
 
 class _Scope:
@@ -940,13 +952,6 @@ def _functions(front: Writer) -> dict[str, Callable[..., Any]]:
 # --- what a program accesses ----------------------------------------------------------------------
 
 
-def root(pointer: Op) -> Op:
-    """Return the argument or the allocation that an address is in."""
-    while pointer.name == "offset":
-        pointer = pointer.operands[0]
-    return pointer
-
-
 def arrays_of(function: Function) -> dict[str, tuple[Op, int]]:
     """Return the pointer and the number of dimensions of each array argument."""
     found: dict[str, tuple[Op, int]] = {}
@@ -1002,11 +1007,13 @@ def _check(function: Function, outputs: Collection[str]) -> None:
         if op.name in _TOGETHER:
             raise NoDerivative(_TOGETHER[op.name], op, alone)
         if op.name == "allocate":
-            assert isinstance(op.type, Pointer)
-            if op.type.space == LOCAL:
+            if not is_private(op):
                 raise NoDerivative("has local memory", op, alone)
+            elements = f"p[k], of private arrays of at most {MAX_ELEMENTS} elements"
             raise NoDerivative(
-                "writes an array of its own", op, "keep the numbers in variables or a tuple"
+                f"has a private array of {op.attribute} elements, or uses it as a whole",
+                op,
+                f"read and write single elements, {elements}",
             )
         if op.name not in ("load", "store", "atomic"):
             continue

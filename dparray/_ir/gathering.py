@@ -24,9 +24,8 @@ from dparray._ir.adjoint import (
     is_id,
     live,
     remove_dead,
-    root,
 )
-from dparray._ir.instructions import Function, Op, Parameter, constant, walk
+from dparray._ir.instructions import Function, Op, Parameter, constant, root, walk
 from dparray._ir.structured import counting
 from dparray._ir.types import BOOL, F32, I64
 

@@ -128,6 +128,13 @@ def walk(body: Sequence[Op]) -> Iterator[Op]:
             yield from walk(inner)
 
 
+def root(pointer: Op) -> Op:
+    """Return the argument or the allocation that an address is in."""
+    while pointer.name == "offset":
+        pointer = pointer.operands[0]
+    return pointer
+
+
 def constant(value: Any, type: Type) -> Op:
     """Create a constant; integers are wrapped to the type, and a vector repeats the number."""
     if type.kind == "b":

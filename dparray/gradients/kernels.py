@@ -449,7 +449,8 @@ def differentiable(kernel: Any, **outputs: Any) -> Callable[..., Any]:
 
     A kernel has a derivative if its work-items read inputs and write outputs: ``out[i] = value``,
     ``out[i] += value`` with the id of the work-item, and atomic additions. It may have branches,
-    loops and device functions. Gradients are those by arrays; numbers are constants.
+    loops, device functions, and private arrays of at most 64 elements. Gradients are those by
+    arrays; numbers are constants.
 
     Args:
         kernel: an object made by :func:`kernel`.

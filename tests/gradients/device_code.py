@@ -554,12 +554,11 @@ def both_ways(item: Any, x: Any, out: Any) -> None:
 
 
 @dp.kernel
-def own_array(item: Any, x: Any, out: Any) -> None:
+def large_array(item: Any, x: Any, out: Any) -> None:
     i = item.get_id(0)
-    a = dp.PrivateArray(2, x.dtype)
-    a[0] = x[i]
-    a[1] = x[i]
-    out[i] = a[0] * a[1]
+    a = dp.PrivateArray(100, x.dtype)
+    a[i] = x[i]
+    out[i] = a[i]
 
 
 @dp.kernel
@@ -573,3 +572,58 @@ def chosen_array(item: Any, x: Any, y: Any, out: Any) -> None:
 def gamma(item: Any, x: Any, out: Any) -> None:
     i = item.get_id(0)
     out[i] = math.lgamma(x[i])
+
+
+@dp.kernel
+def private_powers(item: Any, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    p = dp.PrivateArray(20, x.dtype)
+    p[0] = 1.0
+    for k in range(1, 20):
+        p[k] = p[k - 1] * x[i]
+    total = 0.0
+    for k in range(20):
+        total += p[k] * p[-1 - k] + k * p[k]
+    out[i] = total
+
+
+@dp.device_func
+def _rotated(p: Any, by: Any) -> None:
+    before = p[0]
+    p[0] = p[0] * by - p[1]
+    p[1] = p[1] * by + before
+
+
+@dp.kernel
+def private_overwritten(item: Any, x: Any, at: Any, n: Any, out: Any) -> None:
+    i = item.get_id(0)
+    p = dp.PrivateArray(3, x.dtype, fill_zeros=True)
+    for j in range(n):
+        k = at[(i + j) % at.shape[0]] % 3
+        p[k] = p[k] * p[(k + 1) % 3] + math.sin(x[i] + j)
+        if p[k] > 0.9:
+            break
+        if k == 1:
+            p[0] += p[2] * x[i]
+    q = dp.PrivateArray((2, 2), x.dtype)
+    q[0, 0] = p[0]
+    q[0, 1] = p[1]
+    q[1, 0] = p[2]
+    q[1, i % 2] = x[i] ** 2 if i % 2 else p[2] * x[i]
+    _rotated(q[0], p[2])
+    out[i] = q[0, 0] * q[0, 1] + q[1, 0] * (x[i], p[1], q[0, 1])[i % 3]
+
+
+@dp.kernel
+def private_in_loop(item: Any, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    total = 0.0
+    for j in range(x.shape[1]):
+        p = dp.PrivateArray(2, x.dtype)
+        p[j % 2] = x[i, j]
+        p[1 - j % 2] = total
+        for k in range(3):
+            if k > 0:
+                p[k - 1] += p[k] * 0.1 if k < 2 else 0.1
+        total += p[0] * p[1] * p[1] + p[0]
+    out[i] = total

@@ -69,12 +69,15 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
     (code.mathematics, 29, "x", (_normal(29), _normal(29))),
     (code.vectors, 6, 6, (_normal(6, 3),)),
     (code.parts, 6, 6, (_normal(6, 4),)),
+    (code.private_powers, 9, "x", (_normal(9),)),
+    (code.private_overwritten, 9, "x", (_normal(9), _random.integers(0, 9, 7), 12)),
+    (code.private_in_loop, 9, 9, (_normal(9, 5),)),
     (code.in_groups, dp.NdRange((4, 8), (2, 4)), "x", (_normal(4, 8),)),
 ]
 
 
 #: Kernels whose second derivatives are tested.
-_TWICE = ("chain", "heat", "wrapped", "reduction", "shared_weights")
+_TWICE = ("chain", "heat", "wrapped", "reduction", "shared_weights", "fixed_recurrence")
 
 
 def _name(value: Any) -> str:
@@ -310,7 +313,7 @@ REFUSED: list[tuple[Any, str, str]] = [
     (code.atomic_result, "fetch_add(x[i])", "fetch_add whose result it uses"),
     (code.atomic_maximum, "fetch_max", "an atomic fetch_max"),
     (code.both_ways, "fetch_add(x[i])", "with and without an atomic operation"),
-    (code.own_array, "dp.PrivateArray", "an array of its own"),
+    (code.large_array, "dp.PrivateArray", "a private array of 100 elements"),
     (code.chosen_array, "out[i] = a[i]", "accesses one of several arrays"),
     (code.gamma, "math.lgamma", "calls math.lgamma"),
 ]

@@ -50,7 +50,7 @@ BUDGETS = {
     "runtime": 4_320,
     "memory": 4_190,
     "graph": 2_185,
-    "ir": 4_650,
+    "ir": 4_740,
     "language": 15_700,
     "codegen": 3_730,
     "compiler": 7_400,
