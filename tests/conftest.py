@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import crashes, environment, kept_binaries, sampling, worker_memory
+from tests import changed, crashes, environment, kept_binaries, sampling, worker_memory
 
 pytest_collection_modifyitems = sampling.pytest_collection_modifyitems
 
@@ -57,6 +57,7 @@ def drivers_with_a_copy(folder: Path) -> str | None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    changed.pytest_addoption(parser)
     sampling.pytest_addoption(parser)
     worker_memory.pytest_addoption(parser)
     text = "set no option of dparray: the run has a user's defaults and an empty cache"
@@ -70,6 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     processes that tests start, and pytest's workers. Kernels compiled outside of the tests have no
     influence on them.
     """
+    changed.pytest_configure(config)
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     if config.getoption("--all"):
