@@ -11,6 +11,7 @@ import pytest
 import dparray as dp
 from dparray.gradients.kernels import Form, GatherKernel
 from tests.gradients import device_code as code
+from tests.gradients.random_kernels import compare
 from tests.gradients.test_rules import product, slope
 
 _random = np.random.default_rng(0)
@@ -113,6 +114,12 @@ def test_a_gradient_is_that_of_finite_differences(
         along = random.normal(size=arguments[place].shape)
         expected = slope(by_one, [arguments[place]], [along], 1e-6)
         assert np.isclose(product([gradient], [along]), expected, rtol=1e-6, atol=1e-7), place
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("seed", range(60))
+def test_gradients_of_random_kernels(seed: int) -> None:
+    compare(seed)
 
 
 def same(first: Callable[..., Any], second: Callable[..., Any], *inputs: Any) -> None:

@@ -53,7 +53,7 @@ BUDGETS = {
     "ir": 4_740,
     "language": 15_700,
     "codegen": 3_730,
-    "compiler": 7_400,
+    "compiler": 7_430,
     "evaluate": 5_150,
     "array": 7_240,
     "kernels": 5_280,

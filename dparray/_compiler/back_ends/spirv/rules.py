@@ -27,6 +27,7 @@ from dparray._compiler.back_ends.spirv.intel_cpu import (
     pointer_loops,
     private_choices,
     same_place,
+    sines,
 )
 from dparray._compiler.back_ends.spirv.intel_gpu import carries
 
@@ -58,7 +59,7 @@ def _with_plain_low_bits(text: str) -> str:
 _RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
     *(("", rule) for rule in (_with_plain_low_bits, meetings.remove, odd_integers.apply)),
     *((INTEL_CPU, rule.apply) for rule in (alignments, early_returns, same_place, complements)),
-    *((INTEL_CPU, rule.apply) for rule in (private_choices, extremes, conditions)),
+    *((INTEL_CPU, rule.apply) for rule in (private_choices, extremes, conditions, sines)),
     *(("", rule) for rule in (vectors.divide, vectors.extend, vectors.truncate)),
     *((INTEL_CPU, rule) for rule in (loops.apply, opaque.declare)),
     *(("", rule) for rule in (floats_of_booleans.apply, expansions.apply)),
