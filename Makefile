@@ -26,7 +26,7 @@ tiny: venv ## ten operations end to end, in seconds
 	@$(python) -m pytest -q tests/test_tiny.py $(ARGS)
 
 test: venv ## run a sample of the tests on all cores; ARGS=--all runs every case, --changed those of changed files
-	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 --worker-memory 2 $(ARGS)
+	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 --worker-memory 2.2 $(ARGS)
 
 fastpath: venv ## compile the fast path of small arrays again (make venv does it, with a C compiler)
 	@$(python) -m dparray._array.build_fastpath
