@@ -153,3 +153,9 @@ def float_literal(number: float, code: str) -> str:
     """Return a float's bits, by OpenCL's code; LLVM writes a float32's as a float64, too."""
     (rounded,) = struct.unpack(code, struct.pack(code, number))
     return "0x" + struct.pack(">d", rounded).hex().upper()
+
+
+#: Marks a kernel of which vectors of work-items are worse than vectors of a work-item's iterations:
+#: OpenCL's hint that it computes vectors already.
+IN_ORDER = " !vec_type_hint !900100"
+IN_ORDER_VALUE = "\n!900100 = !{<4 x i32> undef, i32 1}\n"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dparray._compiler import abi
-from dparray._ir.facts import counter, index_arithmetic
+from dparray._ir.facts import counter, follows_rows, index_arithmetic
 from dparray._ir.instructions import SCOPES, Function, Op, walk
 from dparray._ir.types import BOOL, F16, F32, F64, I8, I32, I64, LOCAL, Pointer, Type
 from dparray.kernel_api import MemoryOrder
@@ -186,8 +186,9 @@ class _Emitter:
         for line in self.lines:
             lines += [*ends, line] if line == _RETURN else [line]
         body = "\n".join(lines)
-        head = f"define spir_kernel void @{entry}({', '.join(parameters)}) {{\nentry:\n"
-        return "\n".join([*self.variables, *self.declared, f"{head}{body}\n}}\n"])
+        hint, more = (abi.IN_ORDER, abi.IN_ORDER_VALUE) if follows_rows(function) else ("", "")
+        head = f"define spir_kernel void @{entry}({', '.join(parameters)}){hint} {{\nentry:\n"
+        return "\n".join([*self.variables, *self.declared, f"{head}{body}\n}}\n{more}"])
 
     def lifetimes(self, which: str) -> list[str]:
         """Return lines that mark the start or the end of the lifetime of private memory.

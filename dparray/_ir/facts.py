@@ -5,7 +5,7 @@ Each fact is computed from the program alone, so a pass that changes a program i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dparray._ir.instructions import CONTROL, Function, Op, walk
@@ -403,19 +403,28 @@ def affine(index: Op, counters: Sequence[Counter] = ()) -> Affine | None:
         counters: of the loops around it.
     """
     variables = {id(each.carried) for each in counters}
-    return _affine(index, variables)
+    return _affine(
+        index, lambda op: op.name in ("index", "parameter") or id(op) in variables, False
+    )
 
 
-def _affine(op: Op, counters: set[int]) -> Affine | None:
+def _affine(op: Op, is_factor: Callable[[Op], bool], is_natural: bool) -> Affine | None:
+    """Return an integer as a sum of products.
+
+    Args:
+        op: the integer.
+        is_factor: whether a value is a factor of products.
+        is_natural: whether indices that may count from the end are taken for ones that do not.
+    """
     if op.name == "constant":
         return Affine({(): op.attribute} if op.attribute else {}, {})
-    if op.name in ("index", "parameter") or id(op) in counters:
-        return Affine({(id(op),): 1}, {id(op): op})
     if op.name == "convert" and op.type in _WIDE and op.operands[0].type in _WIDE:
-        return _affine(op.operands[0], counters)
+        return _affine(op.operands[0], is_factor, is_natural)
+    if is_natural and op.name == "select" and _counts_from_end(op):
+        return _affine(op.operands[2], is_factor, is_natural)
     if op.name not in ("add", "sub", "mul", "neg") or op.type not in _WIDE:
-        return None
-    parts = [_affine(operand, counters) for operand in op.operands]
+        return Affine({(id(op),): 1}, {id(op): op}) if is_factor(op) else None
+    parts = [_affine(operand, is_factor, is_natural) for operand in op.operands]
     if any(part is None for part in parts):
         return None
     first, *rest = parts
@@ -427,6 +436,15 @@ def _affine(op: Op, counters: set[int]) -> Affine | None:
     if op.name == "mul":
         return _product(first, second)
     return _sum(first, second if op.name == "add" else _scaled(second, -1))
+
+
+def _counts_from_end(op: Op) -> bool:
+    """Return whether a choice adds a length to an index if that is negative."""
+    test, from_end, index = op.operands
+    is_test = (
+        test.name == "lt" and test.operands[0] is index and test.operands[1].name == "constant"
+    )
+    return is_test and from_end.name == "add" and from_end.operands[0] is index
 
 
 _WIDE = (Type("i", 64), Type("u", 64))
@@ -479,28 +497,107 @@ class IndexedAccess(NamedTuple):
 def indexed_accesses(function: Function) -> Iterator[IndexedAccess]:
     """Yield the accesses of arrays in the order of the program."""
     roots = _Roots(function)
+    for op, loops in _accesses_in_loops(function.body, ()):
+        counters = tuple(each for each in map(counter, loops) if each)
+        pointer = op.operands[0]
+        arrays = roots.of(pointer)
+        index: Affine | None = Affine({}, {})
+        if pointer.name == "offset":
+            is_first = pointer.operands[0].name in ("parameter", "allocate")
+            index = affine(pointer.operands[1], counters) if is_first else None
+        elif pointer.name not in ("parameter", "allocate"):
+            index = None
+        array = arrays[0] if len(arrays) == 1 else None
+        yield IndexedAccess(op, array, index, pointer.attribute == "bytes", counters)
 
-    def visit(body: Sequence[Op], counters: tuple[Counter, ...]) -> Iterator[IndexedAccess]:
-        for op in body:
-            if op.name in ("load", "store", "atomic"):
-                pointer = op.operands[0]
-                arrays = roots.of(pointer)
-                index: Affine | None = Affine({}, {})
-                in_bytes = False
-                if pointer.name == "offset":
-                    index = affine(pointer.operands[1], counters)
-                    in_bytes = pointer.attribute == "bytes"
-                    is_first = pointer.operands[0].name in ("parameter", "allocate")
-                    index = index if is_first else None
-                elif pointer.name not in ("parameter", "allocate"):
-                    index = None
-                array = arrays[0] if len(arrays) == 1 else None
-                yield IndexedAccess(op, array, index, in_bytes, counters)
-            own = counter(op) if op.name == "loop" else None
-            for inner in op.bodies:
-                yield from visit(inner, (*counters, own) if own else counters)
 
-    yield from visit(function.body, ())
+def _accesses_in_loops(
+    body: Sequence[Op], loops: tuple[Op, ...]
+) -> Iterator[tuple[Op, tuple[Op, ...]]]:
+    """Yield the accesses of arrays with the loops around them, outer ones first."""
+    for op in body:
+        if op.name in ("load", "store", "atomic"):
+            yield op, loops
+        for inner in op.bodies:
+            yield from _accesses_in_loops(inner, (*loops, op) if op.name == "loop" else loops)
+
+
+# --- the direction of vectors ---------------------------------------------------------------------
+
+
+def follows_rows(function: Function) -> bool:
+    """Return whether the innermost loops of work-items access neighbors, and the work-items apart.
+
+    Vectors of iterations are then better than vectors of work-items, which would gather elements
+    of as many rows. (Measured: ``v[i, j] = a * u[i, j]`` for the rows of 512 x 512 elements takes a
+    thirtieth of the time on the host, and a seventh on Intel's CPU driver.)
+    """
+    if any(op.name in ("barrier", "group") for op in walk(function.body)):
+        return False
+    depth = _depth(function.body)
+    ids = [op.attribute[1] for op in walk(function.body) if _is_id(op)]
+    ids += [op.attribute.dimension for op in function.parameters if op.attribute.part == "extent"]
+    if not depth or not ids:
+        return False
+    levels = uniformity(function)
+    return (
+        sum(
+            _vote(access, loops[-1], levels, max(ids))
+            for access, loops in _accesses_in_loops(function.body, ())
+            if len(loops) == depth
+        )
+        > 0
+    )
+
+
+def _vote(access: Op, loop: Op, levels: Mapping[int, int], last: int) -> int:
+    """Return 1 if an access is for vectors of iterations, -1 if it is for those of work-items.
+
+    Args:
+        access: the access.
+        loop: the innermost loop around it.
+        levels: of :func:`uniformity`.
+        last: the dimension of neighboring work-items.
+    """
+    pointer, count = access.operands[0], counter(loop)
+    if count is None or pointer.name != "offset":
+        return 0
+    changing = {id(each) for op in walk(loop.bodies[0]) for each in (op, *op.results)}
+    changing |= {id(each) for each in loop.carried if each is not count.carried}
+    index = _affine(pointer.operands[1], lambda op: id(op) not in changing, True)
+    if index is None:
+        return 0
+    assert isinstance(pointer.type, Pointer)
+    unit = max(pointer.type.element.bits // 8, 1) if pointer.attribute == "bytes" else 1
+
+    def is_near(value: Op) -> bool:
+        if levels.get(id(value), IN_LAUNCH) == IN_LAUNCH or value is count.carried:
+            return True
+        if not _is_id(value):
+            return False
+        return value.attribute[1] < last or _is_next(index.coefficient(value), unit)
+
+    is_along = _is_next(index.coefficient(count.carried), unit, count.step)
+    is_across = all(map(is_near, index.values.values()))
+    is_counted = id(count.carried) in index.values
+    return (is_along and not is_across) - (is_across and not is_along and is_counted)
+
+
+def _depth(body: Sequence[Op]) -> int:
+    """Return how deep loops are nested."""
+    return max(
+        ((op.name == "loop") + max(map(_depth, op.bodies)) for op in body if op.bodies), default=0
+    )
+
+
+def _is_id(op: Op) -> bool:
+    return op.name == "index" and op.attribute[0] == "global_id"
+
+
+def _is_next(factor: Mapping[Product, int], unit: int, step: Op | None = None) -> bool:
+    """Return whether a factor of a variable makes neighbors of what follows each other."""
+    length = 1 if step is None else step.attribute if step.name == "constant" else 0
+    return list(factor) == [()] and abs(factor[()] * length) == unit
 
 
 def only_read(function: Function) -> frozenset[str]:

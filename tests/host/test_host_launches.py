@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import dparray as dp
 from dparray._array import fastpath
 from dparray._driver import driver_of
 from dparray._driver.host import modules
+from dparray._evaluate import evaluate
 from tests.support import force, same, values
 
 DEVICE = dp.Device("host:cpu")
@@ -163,3 +165,25 @@ def test_a_forked_process_runs_no_cached_launch() -> None:
         [sys.executable, "-c", _FORK], capture_output=True, text=True, env=environment
     )
     assert run.stdout.split() == ["0", "2000.0"], run.stderr
+
+
+def test_few_work_items_with_loops_run_on_all_threads_and_are_freed_with_their_function() -> None:
+    @dp.kernel
+    def totals(item: Any, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        total = 0.0
+        for j in range(x.size):
+            total += x[j] * i
+        out[i] = total
+
+    known = set(modules.by_number)
+    x, out = dp.ones(100, device=DEVICE), dp.empty(1000, device=DEVICE)
+    dp.call_kernel(totals, dp.Range(1000), x, out)
+    same(out, np.arange(1000) * 100.0, 1e-12)
+    (made,) = (number for number in modules.by_number if number not in known)
+    (launch,) = modules.by_number[made]._launches.values()
+    assert launch.units > 1
+    del totals
+    evaluate.forget()
+    gc.collect()
+    assert made not in modules.by_number

@@ -17,6 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from struct import unpack
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from llvmlite import __version__ as llvmlite_version
 from llvmlite import binding as llvm
@@ -35,8 +36,9 @@ _OF_ITEMS = re.compile(r"^declare [^@\n]*@(?:_Z\d+(?:get_|__spirv|sub_group)|dpa
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.]+)\(", re.MULTILINE)
 #: A program with more lines is vectorized in one pass, since each takes long.
 _LONG_PROGRAM = 6_000
-#: Items of the pieces of a row: vectors, and enough of them for all threads.
-_MIN_PIECE, _PIECE_MULTIPLE, _PIECES_PER_THREAD = 2048, 64, 8
+#: Items of the pieces of a row: vectors, if they are made of work-items, and enough pieces for all
+#: threads, unless a piece would have fewer instructions.
+_PIECE_MULTIPLE, _PIECES_PER_THREAD, _MIN_WORK = 64, 8, 1 << 15
 #: Instructions that the caller runs itself, at most about 20 microseconds.
 _SHORT_WORK = 1 << 18
 #: The instructions of a function that is not inlined before it is vectorized, about.
@@ -47,7 +49,8 @@ _PACK = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 _lock = threading.RLock()
 _numbers = count(1)
-by_number: dict[int, Kernel] = {}
+#: The driver's objects of kernels keep them.
+by_number: WeakValueDictionary[int, Kernel] = WeakValueDictionary()
 
 
 class Variant(NamedTuple):
@@ -166,6 +169,7 @@ class Kernel:
         self._local_bytes: int = found["local_bytes"]
         self.local_parameters: tuple[int, ...] = tuple(found["local_parameters"])
         self.takes_range: bool = found["takes_range"]
+        self._in_order: bool = found["in_order"]
         definition = self._definition()
         parsed = llvm.parse_assembly(self._text)
         self._function = parsed.get_function(entry), parsed
@@ -221,7 +225,7 @@ class Kernel:
         blocks, parameters = read(self._function[0], self._body[0])
         try:
             function = Function(blocks, parameters, ndim, local)
-            program = Program(function, self.local_parameters, self._local_bytes)
+            program = Program(function, self.local_parameters, self._local_bytes, self._in_order)
         except Unsupported as error:
             raise KernelCompileError(
                 f"kernel {self._entry.removeprefix('kernel_')}: the host driver does not support "
@@ -277,12 +281,14 @@ class Kernel:
         units = math.prod(words[6:9])
         if local is None:
             inner, rows = extents[-1], math.prod(extents[:-1])
+            multiple = 1 if self._in_order else _PIECE_MULTIPLE
             pieces = 1
             if rows < _PIECES_PER_THREAD * threads:
                 wanted = -(-_PIECES_PER_THREAD * threads // rows)
-                pieces = max(1, min(inner // _MIN_PIECE, wanted))
+                least = max(multiple, int(_MIN_WORK / variant.weight))
+                pieces = max(1, min(inner // least, wanted))
             wanted = -(-inner // pieces)
-            items = -(-wanted // _PIECE_MULTIPLE) * _PIECE_MULTIPLE
+            items = -(-wanted // multiple) * multiple
             words[9], words[10] = items, -(-inner // items)
             units = rows * words[10]
         words[11] = self._local_bytes

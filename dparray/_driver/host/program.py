@@ -18,6 +18,10 @@ _LARGE = 1 << 15
 class Program(Frame):
     """The text of a kernel's program for one size of group.
 
+    Args:
+        in_order: whether work-items with loops run one after the other: LLVM then makes vectors of
+            the iterations of their innermost loops.
+
     Attributes:
         text: functions and marks.
         is_plain: whether it is one loop over work-items.
@@ -26,7 +30,11 @@ class Program(Frame):
     """
 
     def __init__(
-        self, function: Function, local_parameters: tuple[int, ...], local_bytes: int
+        self,
+        function: Function,
+        local_parameters: tuple[int, ...],
+        local_bytes: int,
+        in_order: bool,
     ) -> None:
         super().__init__(function, local_parameters, local_bytes)
         self._is_range = function.local is None
@@ -40,7 +48,8 @@ class Program(Frame):
         every = [one for block in function.blocks for one in block.body]
         is_simple = self._is_range and not function.joint
         is_simple = is_simple and all(one.opcode != "alloca" for one in every)
-        self.is_plain = is_simple and not (function.loops and Plan(function).has_loops)
+        has_regions = function.loops and not in_order and Plan(function).has_loops
+        self.is_plain = is_simple and not has_regions
         self.is_straight = self.is_plain and not function.loops
         body = self._plain() if self.is_plain else self._in_regions()
         self.text = "\n".join([body, MARKS, *self.marks, ""])

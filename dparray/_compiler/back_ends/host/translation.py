@@ -6,7 +6,15 @@ import json
 import re
 from typing import NamedTuple
 
-from dparray._compiler.abi import DECLARED, Function, contracted, function_of, split
+from dparray._compiler.abi import (
+    DECLARED,
+    IN_ORDER,
+    IN_ORDER_VALUE,
+    Function,
+    contracted,
+    function_of,
+    split,
+)
 from dparray._compiler.back_ends.host import functions
 from dparray.exceptions import KernelCompileError
 
@@ -48,12 +56,14 @@ class Head(NamedTuple):
         local_bytes: the size of the local variables of a group.
         local_parameters: the positions of the parameters in local memory, which are offsets.
         takes_range: whether the first parameters are the sizes of the launch.
+        in_order: whether work-items run one after the other, and vectors are made of iterations.
     """
 
     entry: str
     local_bytes: int
     local_parameters: tuple[int, ...]
     takes_range: bool
+    in_order: bool
 
     def line(self) -> str:
         """Return the comment with which the module's text begins."""
@@ -84,7 +94,8 @@ def translated(text: str, contracts: bool = False) -> tuple[Head, str]:
     Raises:
         KernelCompileError: it has no entry point.
     """
-    text = _HEAD.sub("", text)
+    in_order = IN_ORDER in text
+    text = _HEAD.sub("", text).replace(IN_ORDER, "").replace(IN_ORDER_VALUE, "")
     entry = _ENTRY.search(text)
     if entry is None:
         raise KernelCompileError("the module of a kernel has no entry point", details=text)
@@ -129,7 +140,7 @@ def translated(text: str, contracts: bool = False) -> tuple[Head, str]:
         for line in re.split(r"^(?=define |declare )", functions.definitions(wanted), flags=re.M)
         if not (found := re.match(r'declare [^@\n]*@"([\w.]+)"', line)) or found[1] not in declared
     ]
-    head = Head(entry["name"], local_bytes, tuple(in_local), takes_range)
+    head = Head(entry["name"], local_bytes, tuple(in_local), takes_range, in_order)
     return head, f"{text}\n{''.join(added)}"
 
 
