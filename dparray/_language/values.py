@@ -139,8 +139,10 @@ class Item:
 
 @dataclass(frozen=True)
 class Reference:
-    """An element that several work-items change: an ``AtomicRef``."""
+    """An element that several work-items change, or the first of some: an ``AtomicRef``."""
 
+    array: Array
+    index: Any
     pointer: Op
     order: int
     scope: int

@@ -477,7 +477,7 @@ class AtomicRef:
     """Atomic operations on one element; the memory order decides what else they order."""
 
     __slots__ = (
-        "_address", "_array", "_engine", "_position",
+        "_address", "_array", "_engine", "_index", "_position",
         "address_space", "memory_order", "memory_scope",
     )  # fmt: skip
 
@@ -492,6 +492,7 @@ class AtomicRef:
     ) -> None:
         self._engine = engine
         self._array = ref
+        self._index = index
         self._position, self._address = ref.locate_element(index, "makes an AtomicRef of")
         self.memory_order = memory_order
         self.memory_scope = memory_scope
@@ -518,7 +519,7 @@ class AtomicRef:
         self._array.store_atomic(self._position, val)
 
     def exchange(self, val: Any) -> Any:
-        return self._change(lambda old: val)
+        return self._change(lambda old, val: val, val)
 
     def compare_exchange(self, expected_ref: Any, desired: Any, expected_idx: Any = 0) -> Any:
         is_number = not hasattr(expected_ref, "__setitem__")
@@ -535,25 +536,25 @@ class AtomicRef:
         return (swapped, loaded(old)) if is_number else swapped
 
     def fetch_add(self, val: Any) -> Any:
-        return self._change(lambda old: old + self._array.converted(val))
+        return self._change(lambda old, val: old + self._array.converted(val), val)
 
     def fetch_sub(self, val: Any) -> Any:
-        return self._change(lambda old: old - self._array.converted(val))
+        return self._change(lambda old, val: old - self._array.converted(val), val)
 
     def fetch_min(self, val: Any) -> Any:
-        return self._change(lambda old: min(old, self._array.converted(val)))
+        return self._change(lambda old, val: min(old, self._array.converted(val)), val)
 
     def fetch_max(self, val: Any) -> Any:
-        return self._change(lambda old: max(old, self._array.converted(val)))
+        return self._change(lambda old, val: max(old, self._array.converted(val)), val)
 
     def fetch_and(self, val: Any) -> Any:
-        return self._change(lambda old: self._integer("fetch_and", old) & val)
+        return self._change(lambda old, val: self._integer("fetch_and", old) & val, val)
 
     def fetch_or(self, val: Any) -> Any:
-        return self._change(lambda old: self._integer("fetch_or", old) | val)
+        return self._change(lambda old, val: self._integer("fetch_or", old) | val, val)
 
     def fetch_xor(self, val: Any) -> Any:
-        return self._change(lambda old: self._integer("fetch_xor", old) ^ val)
+        return self._change(lambda old, val: self._integer("fetch_xor", old) ^ val, val)
 
     def _integer(self, operation: str, old: Any) -> Any:
         if not isinstance(old, np.integer):
@@ -564,10 +565,21 @@ class AtomicRef:
             )
         return old
 
-    def _change(self, operation: Any) -> Any:
+    def _change(self, operation: Any, val: Any) -> Any:
+        if hasattr(val, "as_array"):  # a vector, which changes the following elements, too
+            *outer, first = self._index if isinstance(self._index, tuple) else (self._index,)
+            first += self._array.shape[-1] * (first < 0)
+            options = (self.memory_order, self.memory_scope, self.address_space)
+            before = [
+                AtomicRef(self._engine, self._array, (*outer, first + k), *options)._change(
+                    operation, each
+                )
+                for k, each in enumerate(val.as_array())
+            ]
+            return type(val)(np.array(before))
         old = self._read(changes=True)
         self._publish()
-        self._array.store_atomic(self._position, operation(loaded(old)))
+        self._array.store_atomic(self._position, operation(loaded(old), val))
         return old
 
     def _record(self, *, changes: bool) -> None:

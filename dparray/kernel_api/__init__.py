@@ -201,8 +201,10 @@ class LocalArray:
 class AtomicRef:
     """An array element that several work-items update atomically.
 
-    Each method is one atomic operation. Outside of kernels it works on host arrays, one operation
-    after another.
+    Each method is one atomic operation. A ``fetch`` method also takes a vector (:class:`vec`): it
+    changes the elements from the index on along the last axis, each by an atomic operation, and
+    returns the previous ones as a vector. Outside of kernels, references work on host arrays, one
+    operation after another.
 
     Args:
         ref: the array, in global or local memory, of int32, int64, uint32, uint64, float32 or

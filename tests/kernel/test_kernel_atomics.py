@@ -219,3 +219,61 @@ def test_compare_exchange_on_the_host() -> None:
     assert dp.AtomicRef(values, 0).compare_exchange(4, 5) == (False, 3)
     assert dp.AtomicRef(values, 0).compare_exchange(3, 5) == (True, 3)
     assert values.tolist() == [5]
+
+
+@dp.kernel
+def add_vectors(item: dp.Item, sums: Any, least: Any, turned: Any, rows: Any) -> None:
+    i = item.get_id(0)
+    v = dp.vec_load(rows, (i, 0), 3)
+    before = dp.AtomicRef(sums, (i % 2, 1)).fetch_add(v)
+    dp.AtomicRef(sums, (1, -3)).fetch_sub(before * 0)
+    dp.AtomicRef(least, 0).fetch_min(v)
+    dp.AtomicRef(turned, (i % 2, 0)).fetch_max(v)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+def test_a_vector_changes_an_element_each(dtype: str) -> None:
+    rows = np.random.default_rng(3).integers(-50, 50, (64, 3)).astype(dtype)
+    expected = np.zeros((2, 4), dtype)
+    expected[0, 1:], expected[1, 1:] = rows[::2].sum(axis=0), rows[1::2].sum(axis=0)
+    largest = np.stack([rows[::2].max(axis=0), rows[1::2].max(axis=0)]).clip(0)
+    shapes = ((2, 4), 3, (3, 2))
+    sums, least, turned = (dp.zeros(shape, dtype=dtype) for shape in shapes)
+    add_vectors[64](sums, least, turned.T, dp.asarray(rows))
+    np.testing.assert_array_equal(sums.asnumpy(), expected)
+    np.testing.assert_array_equal(least.asnumpy(), rows.min(axis=0).clip(max=0))
+    np.testing.assert_array_equal(turned.T.asnumpy(), largest)
+    sums, least, turned = (np.zeros(shape, dtype) for shape in shapes)
+    dp.simulate(add_vectors, 64, sums, least, turned.T, rows)
+    np.testing.assert_array_equal(sums, expected)
+    np.testing.assert_array_equal(turned.T, largest)
+    dp.simulate(add_vectors, 64, sums, least, turned.T, rows, item=5)  # one item, as Python
+    np.testing.assert_array_equal(sums[1, 1:], expected[1, 1:] + rows[5])
+
+
+def test_a_vector_stays_in_the_array_and_has_the_type_of_the_elements() -> None:
+    @dp.kernel
+    def beyond(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(x, 2).fetch_add(dp.vec(1, 2))
+
+    @dp.kernel
+    def exchanges(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(x, 0).exchange(dp.vec(1, 2))
+
+    @dp.kernel
+    def cuts(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(x, 0).fetch_add(dp.vec(0.5, 2))
+
+    x = dp.zeros(3, dtype="int32")
+    with (
+        dp.config.override(debug=True),
+        pytest.raises(dp.KernelExecutionError, match="from index 2 on"),
+    ):
+        dp.synchronize(beyond[1](x))
+    assert x.tolist() == [0, 0, 0]
+    with pytest.raises(dp.SimulationError, match="outside"):
+        dp.simulate(beyond, 1, np.zeros(3, np.int32), item=0)
+    with pytest.raises(dp.KernelCompileError, match="exchange takes a number"):
+        exchanges[1](x)
+    with pytest.raises(dp.KernelCompileError, match=r"v\.astype\(np\.int32\)"):
+        cuts[1](x)

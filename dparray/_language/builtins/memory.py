@@ -147,7 +147,7 @@ def atomic(
             )
     order = _constant_of(memory_order, "memory_order", "MemoryOrder.RELAXED", node)
     scope = _constant_of(memory_scope, "memory_scope", "MemoryScope.DEVICE", node)
-    return Reference(front.address(ref, index, node), order, scope)
+    return Reference(ref, index, front.address(ref, index, node), order, scope)
 
 
 def _check_array(ref: Any, node: Any) -> None:
@@ -193,6 +193,8 @@ _WRITES = {
 }
 _BITWISE = ("fetch_and", "fetch_or", "fetch_xor")
 _CHANGES = ("fetch_add", "fetch_sub", "fetch_min", "fetch_max", "exchange", *_BITWISE)
+#: The changes of the elements from the reference on, by a vector.
+_OF_VECTORS = ("fetch_add", "fetch_sub", "fetch_min", "fetch_max", *_BITWISE)
 _OPERATION = (
     "an operation of an AtomicRef takes one value, as fetch_add(1) does; load takes none, and "
     "compare_exchange the expected value, or an array with it, and the new value"
@@ -220,9 +222,33 @@ def atomic_method(
     elif name == "store":
         order = _WRITES.get(order, order)
     attribute = (name, SCOPES[MemoryScope(ref.scope)], (ORDERS[order],))
+    if operands and operands[0].type.lanes > 1:
+        return _change_by_vector(front, ref, Number(operands[0]), attribute, node)
     result = None if name == "store" else kind
     op = front.op("atomic", result, ref.pointer, *operands, attribute=attribute)
     return NONE if name == "store" else Number(op)
+
+
+def _change_by_vector(
+    front: Any, ref: Reference, vector: Number, attribute: tuple[Any, ...], node: Any
+) -> Any:
+    """Change consecutive elements, each by an atomic operation; return those before, a vector."""
+    lanes = vector.type.lanes
+    address = front.address_of_run(ref.array, ref.index, lanes, node)
+
+    def change() -> Number:
+        if ref.array.strides is None:
+            steps = (front.constant(lane, I64) for lane in range(lanes))
+            places = [front.op("offset", address.type, address, step) for step in steps]
+        else:
+            places = front.along(ref.array, address, lanes)
+        before = [
+            front.op("atomic", ref.element, place, front.lane(vector, lane).op, attribute=attribute)
+            for lane, place in enumerate(places)
+        ]
+        return Number(front.op("pack", vector.type, *before))
+
+    return front.guarded(address, change, Number(front.constant(0, vector.type)))
 
 
 def _operand(front: Any, ref: Reference, name: str, value: Any, node: Any) -> Any:
@@ -230,13 +256,20 @@ def _operand(front: Any, ref: Reference, name: str, value: Any, node: Any) -> An
     if name in _BITWISE and kind.is_float:
         raise Refusal(f"AtomicRef.{name} works on integers; the elements are {kind.name}", node)
     own = front.type_of(value)
-    if own.lanes > 1 or (own.is_float and not kind.is_float):
+    if own.lanes > 1 and name not in _OF_VECTORS:
         raise Refusal(
-            f"AtomicRef.{name}: the elements are {kind.name} and the value is {described(value)}; "
-            f"convert it: np.{kind.name}(...)",
+            f"AtomicRef.{name} takes a number, because no device accesses several elements in one "
+            f"atomic operation; got {described(value)}",
             node,
         )
-    return front.to(value, kind).op
+    if own.is_float and not kind.is_float:
+        fix = f"v.astype(np.{kind.name})" if own.lanes > 1 else f"np.{kind.name}(...)"
+        raise Refusal(
+            f"AtomicRef.{name}: the elements are {kind.name} and the value is {described(value)}; "
+            f"convert it: {fix}",
+            node,
+        )
+    return front.to(value, kind._replace(lanes=own.lanes)).op
 
 
 def _compare_exchange(
