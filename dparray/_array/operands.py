@@ -433,6 +433,9 @@ def _cure_of(function: str, obj: Any, values: np.ndarray) -> str:
         return "take its numeric columns: dp.asarray(df.select_dtypes('number')); "
     if isinstance(obj, Iterator):
         return "write dp.fromiter(x, dtype); "
+    if values.dtype.names:
+        field = values.dtype.names[0]
+        return f"arrays have no fields: keep an array for each, such as dp.asarray(x[{field!r}]); "
     if values.dtype.kind in "SU" and function == "asarray":
         return "text becomes numbers with dtype=, bytes with dp.frombuffer(x, 'uint8'); "
     if values.dtype.kind == "O":

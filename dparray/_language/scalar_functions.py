@@ -95,7 +95,8 @@ def _functions() -> dict[str, Any]:
     )
     found: dict[str, Any] = {each.__name__: DeviceFunction(each, {}) for each in written}
     found |= dict.fromkeys(("round", "around"), DeviceFunction(rounded, {}))
-    found |= {name: getattr(small_matrices, name) for name in ("inv", "det", "matmul", "transpose")}
+    matrices = ("inv", "det", "matmul", "svd", "transpose")
+    found |= {name: getattr(small_matrices, name) for name in matrices}
     found |= dict.fromkeys(("permute_dims", "matrix_transpose"), small_matrices.transpose)
     same = (
         "cbrt ceil copysign cos cosh degrees exp exp2 expm1 fabs floor fmod hypot isfinite isinf "

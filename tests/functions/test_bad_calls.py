@@ -41,6 +41,11 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "sparse": (lambda: dp.sparse, AttributeError, r"csr_matvec"),
     "call of a module": (lambda: dp.device("cuda"), TypeError, r'write dp\.Device\("cuda"\)'),  # type: ignore[operator]
     "fields": (lambda: dp.zeros(3, dtype=[("a", "f4")]), dp.DTypeError, "arrays have no fields"),
+    "records": (
+        lambda: dp.asarray(np.zeros(3, [("a", "f4"), ("b", "i4")])),
+        dp.DTypeError,
+        r"an array for each, such as dp\.asarray\(x\['a'\]\)",
+    ),
     "record": (
         lambda: dp.zeros(3, dtype=np.dtype([("a", "f4")])),
         dp.DTypeError,
