@@ -1,8 +1,8 @@
 """Keras on dparray, experimental: ``install_backend()``, then ``import keras``.
 
 Keras 3's own NumPy backend is executed with dparray instead of NumPy, and ``keras.backend``
-has the functions of Keras 2 that PlaidML's documents use. Models predict; training is not there.
-Tested with Keras 3.15. Needs the packages ``keras`` and ``scipy``.
+has the functions of Keras 2 that PlaidML's documents use. Models predict, and are trained by
+gradients of dparray. Tested with Keras 3.15. Needs the packages ``keras`` and ``scipy``.
 """
 
 from __future__ import annotations

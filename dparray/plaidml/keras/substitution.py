@@ -22,13 +22,17 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray.exceptions import UnsupportedFeatureError
-from dparray.plaidml.keras import windows
+from dparray.gradients import stop_gradient
+from dparray.gradients.traced import Traced
+from dparray.plaidml.keras import training, windows
 
 _BACKEND = "keras.src.backend.numpy"
 _ON_HOST = {"random", "image"}
 _UNCHANGED = {"trainer", "export", "layer"}
 _REDUCTIONS = ("sum", "mean", "max", "min", "prod", "any", "all", "std", "var", "argmax", "argmin")
+
+#: Arrays, and those that a transformation follows.
+_ARRAYS = (ndarray, Traced)
 
 _finders: list[_Finder] = []
 
@@ -53,28 +57,14 @@ def install(device: Any) -> Any:
         else:
             os.environ["KERAS_BACKEND"] = before
         raise
-    trainer = importlib.import_module(f"{_BACKEND}.trainer").NumpyTrainer
-    for name in ("fit", "train_step", "train_on_batch"):
-        setattr(trainer, name, functools.partialmethod(_cannot_train, name))
+    training.make_trainable(importlib.import_module(f"{_BACKEND}.trainer"), finder)
     finder.array_module.config.host_operands = "copy"
     _finders.append(finder)
     return keras
 
 
-def _cannot_train(model: Any, name: str, *arguments: Any, **named: Any) -> None:
-    """Raise for a method that trains a model.
-
-    Raises:
-        UnsupportedFeatureError: always.
-    """
-    raise UnsupportedFeatureError(
-        f"{name}: models predict on dparray, and cannot be trained there; train with another "
-        "backend of Keras, and load the weights: model.load_weights(path)"
-    )
-
-
 def _is_tensor(x: Any) -> bool:
-    return isinstance(x, ndarray | np.ndarray | np.generic)
+    return isinstance(x, ndarray | Traced | np.ndarray | np.generic)
 
 
 def _is_tensor_or_variable(x: Any) -> bool:
@@ -130,7 +120,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if getattr(x, "_is_dparray_variable", False):
             return x.value
         if type(x) in (list, tuple) and any(
-            isinstance(each, np.ndarray | ndarray) or hasattr(each, "_is_dparray_variable")
+            isinstance(each, np.ndarray | ndarray | Traced) or hasattr(each, "_is_dparray_variable")
             for each in x
         ):
             return type(x)(map(self.unwrapped, x))
@@ -173,16 +163,16 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def array(self, x: Any, dtype: Any = None, copy: Any = None, **_: Any) -> Any:
         """Return an array; a list may hold arrays."""
         dp, x = self.array_module, self.unwrapped(x)
-        if type(x) in (list, tuple) and any(isinstance(each, ndarray) for each in x):
+        if type(x) in (list, tuple) and any(isinstance(each, _ARRAYS) for each in x):
             made = dp.stack([dp.asarray(each) for each in x])
             return made if dtype is None else made.astype(dtype)
-        return dp.array(x, dtype=dtype, device=None if isinstance(x, ndarray) else self.device)
+        return dp.array(x, dtype=dtype, device=None if isinstance(x, _ARRAYS) else self.device)
 
     def asarray(self, x: Any, dtype: Any = None, **_: Any) -> Any:
         """Return an array, without a copy if nothing must be converted."""
-        if not isinstance(x, ndarray):
+        if not isinstance(x, _ARRAYS):
             return self.array(x, dtype)
-        return x if dtype is None else x.astype(dtype)
+        return x if dtype is None else self.array_module.astype(x, dtype)
 
     # -- modules -----------------------------------------------------------------------------------
 
@@ -290,13 +280,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         @functools.wraps(original)
         def convert(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any = None) -> Any:
             if not sparse and not ragged:
-                if type(x) in (list, tuple) and any(isinstance(i, ndarray | variable) for i in x):
+                if type(x) in (list, tuple) and any(isinstance(i, (*_ARRAYS, variable)) for i in x):
                     x = dp.stack([dp.asarray(self.unwrapped(each)) for each in x])
                 if isinstance(x, np.ndarray | np.generic) and dtype is None:
                     return dp.asarray(x, device=self.device)
-                if isinstance(x, ndarray):
+                if isinstance(x, _ARRAYS):
                     target = None if dtype is None else standard(dtype)
-                    return x if target is None or x.dtype == target else x.astype(target)
+                    return x if target is None or x.dtype == target else dp.astype(x, target)
             return original(x, dtype, sparse, ragged)
 
         @functools.wraps(scatter)
@@ -311,6 +301,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
         core.convert_to_tensor = convert
         core.scatter_update = scatter_update
+        core.stop_gradient = stop_gradient
         core.cast = lambda x, dtype: convert(x, dtype=dtype)
         core.convert_to_numpy = lambda x: np.array(_to_host(self.unwrapped(x)))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._functions.creation import zeros
+from dparray._functions.creation import zeros, zeros_like
 from dparray._functions.elementwise import add, maximum, minimum
 from dparray._functions.manipulation import permute_dims
 from dparray._functions.padding import pad
@@ -45,7 +45,7 @@ def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
         x, back = _channels_last(unwrapped(x), dimension_numbers)
         w, count = unwrapped(w), x.ndim - 2
         space = [(size - 1) * step + 1 for size, step in zip(x.shape[1:-1], steps, strict=True)]
-        wide = zeros((x.shape[0], *space, x.shape[-1]), dtype=x.dtype, device=x.queue)
+        wide = zeros_like(x, shape=(x.shape[0], *space, x.shape[-1]))
         every = (slice(None), *(slice(None, None, step) for step in steps))
         wide[every] = x
         if transpose_kernel:
