@@ -255,9 +255,11 @@ static PyObject *lazy_fold(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Operations whose result has the dtype of the operands; others are left to Python. */
 static PyObject *lazy_operation(int at, PyObject *x, PyObject *y)
 {
-    if (at > OF_DIVIDE)
+    const char *kept = operations[at].kept_types;
+    if (!strchr(kept, 'f') || !strchr(kept, 'd'))
         return NULL;
     return lazy_operation_as(PyList_GetItem(graph_operations, at), operations[at].cost, x, y);
 }

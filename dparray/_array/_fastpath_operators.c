@@ -231,8 +231,8 @@ static PyObject *unary(int at, PyObject *x)
     if (seen && size <= most_of(op->cost)) {
         if (is_ready(x, 0))
             result = compute_now(op, x, seen, NULL, size);
-    } else if (at == OF_NEGATIVE)
-        result = lazy_operation_as(PyList_GetItem(graph_operations, at), op->cost, x, NULL);
+    } else
+        result = lazy_operation(at, x, NULL);
     Py_XDECREF(seen);
     return result || PyErr_Occurred() ? result : general(op->general, x, NULL, NULL);
 }

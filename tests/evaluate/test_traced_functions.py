@@ -36,6 +36,10 @@ class Operands(NamedTuple):
     at: Any
 
 
+def functions(a: Operands) -> Any:
+    return (dp.sqrt(dp.abs(dp.exp(a.x) * a.y)) - dp.maximum(dp.sin(a.y), 0.5)).asnumpy()
+
+
 def assign(a: Operands) -> None:
     a.x[1:-1] = a.y[1:-1]
     dp.synchronize(a.x)
@@ -59,6 +63,7 @@ def assign_element(a: Operands) -> None:
 #: and the same on a CUDA device.
 STATEMENTS: dict[str, tuple[Callable[[Operands], Any], tuple[int, int], tuple[int, int]]] = {
     "x + y": (lambda a: (a.x + a.y).asnumpy(), (36, 11), (107, 21)),
+    "functions": (functions, (50, 13), (114, 23)),
     "x.sum()": (lambda a: a.x.sum().item(), (68, 23), (85, 21)),
     "x": (lambda a: a.x.asnumpy(), (15, 5), (39, 15)),
     "x[3]": (lambda a: float(a.x[3]), (1, 1), (74, 20)),

@@ -64,7 +64,8 @@ def in_a_new_process(request: pytest.FixtureRequest) -> None:
     which are not counted here.
     """
     others = {each for each in os.environ if each.startswith("PYTEST_XDIST")}
-    if others or in_order.has_in_order_queue():
+    has_other_tests = any(item.path != request.path for item in request.session.items)
+    if others or has_other_tests or in_order.has_in_order_queue():
         plugins = [each for each in _PLUGINS if request.config.pluginmanager.hasplugin(each)]
         run = subprocess.run(
             [
