@@ -102,6 +102,7 @@ error = x @ w + b - y
 loss, mae = model.train_on_batch(x, y)
 np.testing.assert_allclose(loss, (error**2).mean() + 0.1 * (w**2).sum(), rtol=1e-5)
 np.testing.assert_allclose(mae, abs(error).mean(), rtol=1e-5)
+np.testing.assert_allclose(model.test_on_batch(x, y), model.evaluate(x, y, verbose=0), rtol=1e-5)
 after = model.get_weights()
 np.testing.assert_allclose(after[0], w - 0.2 * (x.T @ error / 60 + 0.1 * w), rtol=1e-4, atol=1e-6)
 np.testing.assert_allclose(after[1], b - 0.2 * error.mean(), rtol=1e-4, atol=1e-6)

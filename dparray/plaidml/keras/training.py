@@ -1,7 +1,7 @@
 """Training of Keras models: gradients by :func:`dparray.value_and_grad`.
 
 A training step calls the model in Keras' stateless scope, in which variables have the traced values
-of the transformation and assignments are collected. ``fit`` and ``train_on_batch`` are those of
+of the transformation and assignments are collected. ``fit`` and methods for one batch are those of
 Keras' trainer for PyTorch, whose file is executed with a stand-in for the few names of PyTorch.
 """
 
@@ -35,7 +35,8 @@ def make_trainable(trainer: Any, finder: Any) -> None:
         return _train_step(model, trainer.tree.map_structure(finder.place, data))
 
     plain._symbolic_build = symbolic_build
-    plain.fit, plain.train_on_batch = made.fit, made.train_on_batch
+    for name in ("fit", "train_on_batch", "test_on_batch"):
+        setattr(plain, name, getattr(made, name))
     plain.train_step, plain.make_train_function = train_step, _make_train_function
     plain.train_function = None
 
