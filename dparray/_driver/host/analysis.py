@@ -31,7 +31,7 @@ IDS = {
     "get_num_groups": "ws",
 }
 #: Without side effects and memory, so that their results may be computed again.
-_PURE = frozenset(
+PURE = frozenset(
     (
         *("add", "sub", "mul", "shl", "lshr", "ashr", "and", "or", "xor", "icmp", "fcmp", "fadd"),
         *("fsub", "fmul", "fneg", "select", "getelementptr", "trunc", "zext", "sext", "fptrunc"),
@@ -40,7 +40,7 @@ _PURE = frozenset(
         "freeze",
     )
 )
-_PURE_CALL = re.compile(r"@llvm\.(?:[su](?:min|max)|abs)\.")
+PURE_CALL = re.compile(r"@llvm\.(?:[su](?:min|max)|abs)\.")
 _LEFT_OUT = ("llvm.assume", "llvm.lifetime", "llvm.experimental.noalias")
 #: Work-items of a sub-group, at most.
 LANES = 16
@@ -322,7 +322,7 @@ class Function:
             value = waiting.pop()
             if value in self.defs and value not in seen:
                 seen.add(value)
-                if self.defs[value][1].opcode not in _PURE:
+                if self.defs[value][1].opcode not in PURE:
                     return False
                 waiting += self.defs[value][1].used
         return True
@@ -362,7 +362,7 @@ class Function:
             one.name: one
             for one in every
             if one.name
-            and (one.opcode in _PURE or (one.opcode == "call" and _PURE_CALL.search(one.text)))
+            and (one.opcode in PURE or (one.opcode == "call" and PURE_CALL.search(one.text)))
         }
         uniform = {
             name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from dparray._driver.host.analysis import Function
+from dparray._driver.host.guards import Guard
 from dparray._driver.host.plan import NARROW_WIDTH, ids
 
 RUN, PACK = "dp_run", "dp_pack"
@@ -21,6 +22,9 @@ MARKS = f"""
 !900001 = !{{!"llvm.loop.parallel_accesses", !900000}}
 !900002 = !{{!"llvm.loop.unroll.disable"}}
 !900003 = !{{!"llvm.loop.vectorize.width", i32 {NARROW_WIDTH}}}
+!900004 = !{{!"llvm.loop.vectorize.followup_vectorized", !900005, !900006}}
+!900005 = !{{!"llvm.loop.isvectorized", i32 1}}
+!900006 = !{{!"llvm.loop.unroll.runtime.disable"}}
 """
 ALIGNMENT = 64
 
@@ -32,7 +36,7 @@ class Frame:
         function: the kernel's function.
         marks: the marks of loops.
         work_bytes: the size of the arrays of work-items that are not on the stack.
-        bound: the parameter below which work-items of a range do something, if one is known.
+        guard: the lines that find the work-items of a row which do something.
     """
 
     def __init__(
@@ -44,7 +48,7 @@ class Frame:
         self._in_local = local_parameters
         self._local_bytes = local_bytes
         self.last = function.ndim - 1
-        self.bound = _lifted_bound(function) if function.local is None else ""
+        self.guard = Guard(function).lines if function.local is None else []
 
     def latch(
         self, condition: str, body: str, end: str, access: str, sets_width: bool = False
@@ -59,7 +63,7 @@ class Frame:
                 widest type in the loop, so it has half as many beside 64-bit values.
         """
         number = 900_010 + len(self.marks)
-        marks = "!900001, !900002" if access else "!900002"
+        marks = "!900001, !900002, !900004" if access else "!900002"
         if sets_width:
             marks += ", !900003"
         self.marks.append(f"!{number} = distinct !{{!{number}, {marks}}}")
@@ -124,18 +128,16 @@ class Frame:
 
     def row(self) -> list[str]:
         """Find the row of a unit of a range, and its items in the last dimension."""
-        high = "%high.0" if self.bound else "%high"
+        raw = ".0" if self.guard else ""
         lines = [
             "unit:",
             "  %at = phi i64 [ %first, %entry ], [ %unit.next, %unit.end ]",
             "  %row = udiv i64 %at, %units",
             "  %piece = urem i64 %at, %units",
-            "  %low = mul i64 %piece, %items",
-            "  %end = add i64 %low, %items",
-            f"  {high} = call i64 @llvm.smin.i64(i64 %end, i64 %dp.gs{self.last})",
+            f"  %low{raw} = mul i64 %piece, %items",
+            f"  %end = add i64 %low{raw}, %items",
+            f"  %high{raw} = call i64 @llvm.smin.i64(i64 %end, i64 %dp.gs{self.last})",
         ]
-        if self.bound:
-            lines.append(f"  %high = call i64 @llvm.smin.i64(i64 {high}, i64 {self.bound})")
         rest = "%row"
         for dimension in range(self.last - 1, -1, -1):
             if dimension:
@@ -144,7 +146,7 @@ class Frame:
                 rest = f"%rest{dimension}"
             else:
                 lines.append(f"  %dp.g0 = add i64 {rest}, 0")
-        return lines
+        return lines + self.guard
 
     def arguments(self, values: dict[str, str], known: str) -> str:
         """Return arguments for the parameters and ids.
@@ -166,41 +168,6 @@ class Frame:
             ", ".join([*given, *(f"{kind} {name}" for kind, name in ids(self.function.ndim))])
             + extra
         )
-
-
-def _lifted_bound(function: Function) -> str:
-    """Remove a first test ``id < parameter`` around everything, and return the parameter.
-
-    It becomes the bound of the loop: with the test inside, all accesses would be masked.
-    """
-    first = function.blocks[0]
-    branch = re.fullmatch(r"br i1 (%\S+), label %(\S+), label %(\S+)", first.body[-1].text)
-    others = [one for one in first.body if one.opcode in ("store", "call", "load")]
-    if (
-        not branch
-        or any("llvm" not in one.text for one in others)
-        or branch[1] not in function.defs
-    ):
-        return ""
-    text = function.defs[branch[1]][1].text
-    test = re.fullmatch(r"icmp (?:samesign )?[us](l[te]|g[te]) i64 (\S+), (\S+)", text)
-    if not test:
-        return ""
-    order, a, b = test.groups()
-    number, names = f"%dp.g{function.ndim - 1}", {name for name, _ in function.parameters}
-    inside, outside = branch[2].strip('"'), branch[3].strip('"')
-    if order == "gt" and b == number and a in names:
-        b = a
-    elif order == "ge" and a == number and b in names:
-        inside, outside = outside, inside
-    elif not (order == "lt" and a == number and b in names):
-        return ""
-    if [one.opcode for one in function.by[outside].body] != ["ret"]:
-        return ""
-    last = first.body[-1]
-    last.text, last.used, first.to = f'br label %"{inside}"', [], [inside]
-    function.analyze()
-    return b
 
 
 def packer(function_parameters: list[tuple[str, str]]) -> str:

@@ -40,6 +40,8 @@ class Program(Frame):
         self._is_range = function.local is None
         self.needs = {
             "declare i64 @llvm.smin.i64(i64, i64)",
+            "declare i64 @llvm.smax.i64(i64, i64)",
+            "declare i64 @llvm.sadd.sat.i64(i64, i64)",
             "declare i64 @llvm.umin.i64(i64, i64)",
             "declare ptr @malloc(i64)",
             "declare void @free(ptr)",
