@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import OVERRIDE
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._jit.function import JitFunction
 from dparray.exceptions import DTypeError, GradientError, ShapeError
@@ -258,7 +257,7 @@ def _with_options(function: Any, row: Row, args: Sequence[Any], options: dict[st
 def constant_operands(x: Any) -> bool:
     """Return whether an operator takes a value as its other operand."""
     scalar = isinstance(x, bool | int | float | complex | np.generic)
-    return scalar or isinstance(x, ndarray | list | tuple) or hasattr(type(x), OVERRIDE)
+    return scalar or isinstance(x, ndarray | list | tuple)
 
 
 def is_array(x: Any) -> bool:

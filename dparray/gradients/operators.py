@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray._array.operands import OVERRIDE
 from dparray._graph.ops import COMPARISONS, OPERATORS
 from dparray.exceptions import GradientError
 from dparray.gradients import products as products  # which has the row of matmul
@@ -22,6 +23,9 @@ _WRITING = ("partition", "resize", "itemset", "setfield", "byteswap")
 
 
 def _override(self: Traced, function: Any, args: Any, options: dict[str, Any]) -> Any:
+    for x in args:
+        if type(x) not in _PLAIN and hasattr(type(x), OVERRIDE):  # It may stand for a traced array.
+            return getattr(type(x), OVERRIDE)(x, function, args, options)
     return call(function, args, options)
 
 

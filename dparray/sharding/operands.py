@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray._array.operands import OVERRIDE
 from dparray.exceptions import HostConversionError, ShardingError
 from dparray.sharding.array import ShardedArray, along, described, unequal
 from dparray.sharding.layout import Sharding, balanced, bytes_to_move
@@ -101,6 +102,11 @@ def _check(function: str, leading: tuple[str, ShardedArray], name: str, value: A
         raise HostConversionError(
             f"{function}: {name} is a NumPy array, but {leader_name} is on devices; nothing is "
             f"copied there implicitly: {name} = dp.distribute({name}, like={leader_name})"
+        )
+    if hasattr(type(value), OVERRIDE):
+        raise ShardingError(
+            f"{function}: {name} is differentiated, but {leader_name} is sharded; differentiate a "
+            "function of each shard, x.shards, and add the gradients"
         )
     if not isinstance(value, _PLAIN) and not callable(value):
         raise HostConversionError(

@@ -94,5 +94,6 @@ def test_sharded_arrays_raise() -> None:
     x = dp.distribute(dp.ones(4), [home, home.new_queue()])
     with pytest.raises(GradientError, match="ShardedArray"):
         dp.grad(lambda x: dp.sum(x))(x)
-    with pytest.raises((GradientError, ShardingError)):
-        dp.grad(lambda y: dp.sum(y * x))(dp.ones(4))
+    for f in (dp.add, lambda y, x: y * x, lambda y, x: x @ y):
+        with pytest.raises(ShardingError, match="differentiate a function of each shard"):
+            dp.grad(lambda y, f=f: dp.sum(f(y, x)))(dp.ones(4))

@@ -294,7 +294,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             # The original writes to its inputs, so host arrays are copied first.
             return scatter(dp.array(convert(inputs), copy=True), *arguments, **named)
 
+        def override(_: Any, function: Any, arguments: Any, options: Any) -> Any:
+            return self.placing(function)(*arguments, **options)
+
         variable._is_dparray_variable = True
+        variable.__dparray_function__ = override
         variable._direct_assign = assign
         variable.__array__ = lambda self_, dtype=None, copy=None: np.asarray(
             _to_host(self_.value), dtype
