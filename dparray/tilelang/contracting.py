@@ -87,7 +87,7 @@ class Lowered:
         self.kind = kind
         self.alignment = alignment
         self.shape = tuple(size for _, size in contracted.space.output)
-        self._texts: dict[tuple[Strides, Tail | None], Text] = {}
+        self._texts: dict[tuple[Strides, Tail | None, bool], Text] = {}
         self._on_host: _HostPlan | None = None
         self._operations: dict[Any, tuple[Contraction, tuple[int, ...], tuple[int, ...]]] = {}
         domain = contracted.domain
@@ -204,13 +204,13 @@ class Lowered:
             for shape, dtype in zip(shapes, self.dtypes, strict=True)
         )
 
-    def text_for(self, strides: Strides, tail: Tail | None = None) -> Text:
+    def text_for(self, strides: Strides, tail: Tail | None = None, has_groups: bool = True) -> Text:
         """Return the kernel's source, for operands with strides in bytes."""
-        found = self._texts.get((strides, tail))
+        found = self._texts.get((strides, tail, has_groups))
         if found is None:
             steps = _in_elements(strides, self.dtypes)
-            found = text_of(self.contracted, self.dtypes, steps, tail)
-            self._texts[strides, tail] = found
+            found = text_of(self.contracted, self.dtypes, steps, tail, has_groups)
+            self._texts[strides, tail, has_groups] = found
         return found
 
     @cached_property
@@ -230,7 +230,7 @@ class Lowered:
 
     def launch(self, queue: Any, tail: Tail | None, strides: Strides) -> ContractionLaunch:
         """Return the launch of its kernel, for operands with strides in bytes."""
-        text = self.text_for(strides, tail)
+        text = self.text_for(strides, tail, traits_of(queue).has_groups)
         arrays = [dtype.str for dtype in self.dtypes]
         scalars: tuple[str, ...] = ()
         output = self.contracted.dtype.str

@@ -33,6 +33,8 @@ _FEW_ELEMENTS = 1024
 _MANY_POINTS = 4096
 _SHARES = 1024
 _LONG_LANES = 256
+# The same on a device without groups, whose loops over the lanes have vectors if they are long.
+_LONG_LOOP = 16
 #: Smaller distances of elements are literals in the source: compilers then generate wide loads.
 _MAX_LITERAL_DISTANCE = 32
 #: The maximum number of work-items of a group along the second-last dimension.
@@ -80,6 +82,7 @@ def text_of(
     dtypes: Sequence[DType],
     strides: Sequence[Sequence[int]],
     tail: Tail | None = None,
+    has_groups: bool = True,
 ) -> Text:
     """Return the kernel of a contraction with a valid set.
 
@@ -88,8 +91,9 @@ def text_of(
         dtypes: the dtypes of the operands, and last of the default if there is one.
         strides: their strides, in elements.
         tail: the operations on the results, which are stored as they are without it.
+        has_groups: whether the device runs ranges in groups; others need few of them.
     """
-    return Writer(contracted, dtypes, strides).text(tail)
+    return Writer(contracted, dtypes, strides, has_groups=has_groups).text(tail)
 
 
 class Writer:
@@ -101,6 +105,7 @@ class Writer:
         dtypes: Sequence[DType],
         strides: Sequence[Sequence[int]],
         is_alone: bool = True,
+        has_groups: bool = True,
     ) -> None:
         assert contracted.domain is not None
         self.contracted = contracted
@@ -125,6 +130,7 @@ class Writer:
         self.counts = 1 if self.tile is None else self.tile.length
         # A single short last dimension would make groups too small to be worth their start.
         self.grouped = False
+        self.has_groups = has_groups
         self.unrolled = {} if self.parts else _unrolled(domain, self.counts, self.tile is not None)
         self.is_tile_an_id = False  # whether a work-item's id is the number of its tile
 
@@ -269,7 +275,7 @@ class Writer:
                 others.sort(key=lambda at: _shares_vectors(self.domain, at, self.lanes[-1]))
             if len(others) > 1 and lanes * (extents[others[-1]] + MAX_ACROSS) <= MAX_ITEMS:
                 items = (extents[others[-1]], lanes)
-                self.grouped = lanes < _LONG_LANES
+                self.grouped = lanes < (_LONG_LANES if self.has_groups else _LONG_LOOP)
                 if self.grouped:
                     self.line(f"if int64({self.id(1)}) >= {self.number(items[0])}:")
                     self.line("    return")

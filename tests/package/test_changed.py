@@ -44,19 +44,15 @@ def test_a_changed_file_has_the_tests_that_call_it(run: Any, pytester: Any) -> N
     result = run("--changed")
     assert "no record of tests that call dparray/work.py; taken: no folder" in result.stdout.str()
     result.assert_outcomes(passed=1)
-    run("--record-calls").assert_outcomes(passed=3)
-    result = run("--changed")
-    result.assert_outcomes(passed=2)
-    assert "test_two.py" in result.stdout.str()
-    assert "cases left out after 150 s: 0, files: 0" in result.stdout.str()
-
-
-@pytest.mark.process
-def test_without_a_record_the_folder_of_the_same_name_runs(run: Any, pytester: Any) -> None:
     (pytester.path / "dparray" / "_one" / "more.py").write_text("")
     result = run("--changed")
-    result.assert_outcomes(passed=2)
     assert "that call dparray/_one/more.py; taken: tests/one" in result.stdout.str()
+    result.assert_outcomes(passed=2)
+    run("--record-calls").assert_outcomes(passed=3)
+    result = run("--changed")
+    result.assert_outcomes(passed=3)
+    assert "test_two.py" in result.stdout.str()
+    assert "cases left out after 150 s: 0, files: 0" in result.stdout.str()
 
 
 @pytest.mark.process
