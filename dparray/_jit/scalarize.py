@@ -76,6 +76,21 @@ class _Elements(NamedTuple):
     lengths: tuple[ast.expr, ...] = ()
 
 
+class _Inversions(ast.NodeTransformer):
+    """Write ``~b`` of NumPy's Booleans as ``b == False``: inversions of Booleans have no type."""
+
+    def __init__(self, types: Inference) -> None:
+        self._types = types
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        kind = self._types.of(node.operand) if isinstance(node.op, ast.Invert) else None
+        if not isinstance(kind, Value) or kind.dtype.kind != "b" or kind.is_weak:
+            return node
+        compared = ast.Compare(node.operand, [ast.Eq()], [ast.Constant(False)])
+        return ast.fix_missing_locations(ast.copy_location(compared, node))
+
+
 class Scalarizer:
     """Rewrites the body of a loop for kernels.
 
@@ -119,7 +134,7 @@ class Scalarizer:
         result: list[ast.stmt] = []
         for statement in body:
             self._line = statement.lineno
-            for made in self._statement(statement):
+            for made in self._statement(_Inversions(self.types).visit(statement)):
                 result.append(self._located(made, statement))
         return result
 
