@@ -103,7 +103,7 @@ from keras import layers
 numbers = np.random.default_rng(0)
 x = numbers.normal(size=(60, 3)).astype("float32")
 y = x @ np.array([[1.0], [-2.0], [0.5]], dtype="float32") + 1
-model = keras.Sequential([layers.Dense(1, kernel_regularizer=keras.regularizers.L2(0.1))])
+model = keras.Sequential([layers.Dense(1, kernel_regularizer=keras.regularizers.L1L2(l2=0.1))])
 model.compile(keras.optimizers.SGD(0.1), loss="mse", metrics=["mae"])
 model.build((None, 3))
 w, b = model.get_weights()
@@ -121,16 +121,15 @@ class Named(keras.Model):
 inputs = keras.Input((3,))
 normal = layers.BatchNormalization(momentum=0.5)
 parts = normal(inputs)
-made = layers.Dense(1)(layers.Dropout(0.1)(layers.Dense(8, activation="tanh")(parts)))
+parts = layers.Dense(8, activation="tanh", activity_regularizer=keras.regularizers.L1L2())(parts)
+made = layers.Dense(1)(layers.Dropout(0.1)(parts))
 model = Named(inputs, made)
 for optimizer in (keras.optimizers.Muon(0.01), keras.optimizers.Adam(0.02)):
     optimizer.gradient_accumulation_steps = 2
     model.compile(optimizer, loss="huber", metrics=["mae"], steps_per_execution=2)
-    before = np.array(normal.moving_mean)
+    expected = (np.array(normal.moving_mean) + x.mean(axis=0)) / 2
     model.train_on_batch(x, y)
-    np.testing.assert_allclose(
-        np.array(normal.moving_mean), (before + x.mean(axis=0)) / 2, rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(np.array(normal.moving_mean), expected, rtol=1e-4, atol=1e-5)
     history = model.fit(
         x, y, batch_size=12, epochs=40, verbose=0, validation_split=0.2,
         callbacks=[keras.callbacks.EarlyStopping(patience=30)],

@@ -58,6 +58,8 @@ def install(device: Any) -> Any:
             os.environ["KERAS_BACKEND"] = before
         raise
     training.make_trainable(importlib.import_module(f"{_BACKEND}.trainer"), finder)
+    rules = keras.regularizers
+    rules.L1L2.__call__ = lambda self, x: rules.L1(self.l1)(x) + rules.L2(self.l2)(x)  # not +=
     finder.array_module.config.host_operands = "copy"
     _finders.append(finder)
     return keras
@@ -294,11 +296,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             # The original writes to its inputs, so host arrays are copied first.
             return scatter(dp.array(convert(inputs), copy=True), *arguments, **named)
 
-        def override(_: Any, function: Any, arguments: Any, options: Any) -> Any:
-            return self.placing(function)(*arguments, **options)
-
         variable._is_dparray_variable = True
-        variable.__dparray_function__ = override
+        variable.__dparray_function__ = lambda _, f, values, named: self.placing(f)(
+            *values, **named
+        )
         variable._direct_assign = assign
         variable.__array__ = lambda self_, dtype=None, copy=None: np.asarray(
             _to_host(self_.value), dtype
