@@ -33,6 +33,10 @@ _MATH_NAMES = {
     )
     if hasattr(math, name)
 }  # fmt: skip
+_SIGNS: dict[str, Callable[[], ast.unaryop]] = {
+    "negative": ast.USub, "positive": ast.UAdd, "invert": ast.Invert, "bitwise_invert": ast.Invert,
+    "logical_not": ast.Not,
+}  # fmt: skip
 _FOLDS = {"sum": "sum", "prod": "prod", "min": "min", "amin": "min", "max": "max", "amax": "max",
           "mean": "mean", "any": "any", "all": "all"}  # fmt: skip
 _MATH = "__math__"
@@ -395,16 +399,15 @@ class Scalarizer:
 
     @staticmethod
     def _has_element_function(name: str) -> bool:
-        known = name in _MATH_NAMES or name in _HELPERS or name in OPERATORS
-        return known or name in ("abs", "absolute", "negative")
+        return name in {*_MATH_NAMES, *_HELPERS, *_SIGNS, *OPERATORS, "abs", "absolute"}
 
     @staticmethod
     def _element_function(name: str, arguments: list[ast.expr]) -> ast.expr:
         """Return a function of NumPy applied to numbers."""
         if name in OPERATORS:
             return ast.BinOp(arguments[0], OPERATORS[name](), arguments[1])
-        if name == "negative":
-            return ast.UnaryOp(ast.USub(), arguments[0])
+        if name in _SIGNS:
+            return ast.UnaryOp(_SIGNS[name](), arguments[0])
         function: ast.expr = ast.Name("abs", ast.Load())
         if name in _HELPERS:
             function = ast.Name(_HELPERS[name], ast.Load())

@@ -132,6 +132,7 @@ def test_slices_of_integers_wrap_as_in_numpy(dtype: str) -> None:
             out[i, 0] = a[i].max() - b[i].min()
             out[i, 1] = (a[i] > 100).any()
             out[i, 2:] = (a[i, 2:] > 9) & ~(b[i, 2:] < 99)
+            out[i, :1] += np.invert(b[i, :1]) * np.positive(np.negative(np.square(a[i, :1])))
             out[i, 3] = np.sum(~(a[i] > 100)) + (~~(b[i] > 9)).all()
 
     dp.jit(wrapped)(*arrays)
