@@ -142,6 +142,12 @@ static PyObject *signature_of(PyObject *dtype, int count)
     return *place && PyTuple_GetItem(*place, 0) == dtype ? *place : NULL;
 }
 
+/* Whether a node is an expression without dimensions, such as the sum of an array. */
+static int is_pending_number(PyObject *node)
+{
+    return PART(node, LAYOUT) == Py_None && PyTuple_Size(PART(node, SHAPE)) == 0;
+}
+
 /* An operation on one or two pending arrays and arrays in memory, or on one and a number of Python's,
  * as `defer` makes it, or a fold of all elements of one; NULL without an exception where it is not
  * this simple. */
@@ -164,10 +170,15 @@ static PyObject *record_node(PyObject *op, PyObject *cost_of_op, PyObject *x, Py
             like = node;
         else if (PART(node, QUEUE) != PART(like, QUEUE) ||
                  PART(node, USM_TYPE) != PART(like, USM_TYPE) ||
-                 PART(node, DTYPE) != PART(like, DTYPE) ||
-                 (PART(node, SHAPE) != PART(like, SHAPE) &&
-                  PyObject_RichCompareBool(PART(node, SHAPE), PART(like, SHAPE), Py_EQ) != 1))
+                 PART(node, DTYPE) != PART(like, DTYPE))
             goto refused;
+        else if (PART(node, SHAPE) != PART(like, SHAPE) &&
+                 PyObject_RichCompareBool(PART(node, SHAPE), PART(like, SHAPE), Py_EQ) != 1) {
+            if (is_pending_number(like))
+                like = node;
+            else if (!is_pending_number(node))
+                goto refused;
+        }
         cost += PyLong_AsLong(PART(node, COST));
         leaves += PyLong_AsLong(PART(node, LEAVES));
     }

@@ -14,8 +14,6 @@ from dparray._graph.node import Node
 
 pytestmark = pytest.mark.skipif(fastpath.module is None, reason="the fast path is not built")
 
-ELEMENTWISE = [op for op in OPERATIONS if op.arity <= 2]
-
 
 def described(x: dp.ndarray) -> tuple[Any, ...]:
     node = x._node
@@ -26,8 +24,10 @@ def described(x: dp.ndarray) -> tuple[Any, ...]:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_operations_have_the_nodes_of_the_general_path(dtype: str, fused: None) -> None:
     x, y = (dp.asarray(np.arange(1, 10) * each).astype(dtype) for each in (0.5, 2.0))
-    for op in ELEMENTWISE:
-        for operands in [(x,)] if op.arity == 1 else [(x, y), (x, 0.5), (3, y)]:
+    number = dp.sum(x).astype(dtype)
+    pairs = [(x, y), (x, 0.5), (3, y), (x, number), (number, y), (number, number)]
+    for op in (each for each in OPERATIONS if each.arity <= 2):
+        for operands in [(x,), (number,)] if op.arity == 1 else pairs:
             try:
                 expected = general_operation(op)(*operands)
             except (TypeError, ValueError) as error:
