@@ -541,8 +541,9 @@ class _Emitter:
         arguments = [("i32", str(dimension))]
         number = self.emit(self.call(abi.mangled(name, "j"), "i64", arguments, _PURE))
         self.declared["declare void @llvm.assume(i1)"] = None
-        is_natural = self.emit(f"icmp sge i64 {number}, 0")
-        self.do(f"call void @llvm.assume(i1 {is_natural})")
+        # Sums with small numbers do not wrap around, so that LLVM can tell their signs.
+        is_small = self.emit(f"icmp ult i64 {number}, {1 << 48}")
+        self.do(f"call void @llvm.assume(i1 {is_small})")
         self.values[id(op)] = number
 
     def write_barrier(self, op: Op) -> None:

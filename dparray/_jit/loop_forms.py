@@ -47,6 +47,11 @@ class _Access(NamedTuple):
     inner: ast.For | ast.While
 
 
+def is_slow(body: Sequence[ast.stmt]) -> bool:
+    """Return whether an iteration takes so long that several are better computed as a vector."""
+    return bool(_depth(body)) or any(map(_is_slow, _innermost(body, 0)))
+
+
 def reason_for_kernel(loop: Any) -> str:
     """Return why a loop is a kernel on a CPU device, or ``""`` if it is native code there."""
     body = [*loop.body, *_called(loop.source, loop.body)]

@@ -34,6 +34,7 @@ from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update, put_first
 from dparray._jit.division import IDENTITIES, divided, range_of
 from dparray._jit.element_dependences import dependent_elements
+from dparray._jit.independent_loops import Independent, independent_loops, written_arrays
 from dparray._jit.inference import (
     UNKNOWN,
     WEAK_INT,
@@ -46,7 +47,7 @@ from dparray._jit.inference import (
     is_default,
     type_of,
 )
-from dparray._jit.loop_forms import contiguous_last, reason_for_kernel, remarks
+from dparray._jit.loop_forms import contiguous_last, is_slow, reason_for_kernel, remarks
 from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.only_python import refused_in_native_code, refused_power
 from dparray._jit.scalarize import NAMES, Scalarizer
@@ -64,7 +65,7 @@ from dparray._jit.source import (
     upward_exposed,
     used_names,
 )
-from dparray._jit.views import host_arguments, orders_of, result_of
+from dparray._jit.views import host_arguments, orders_of, overlap, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._language.device_function import DeviceFunction
@@ -135,6 +136,15 @@ class ParallelRegion:
                 self.inner = self.loops[1:]
             del self.loops[1:]  # native code divides only the outer loop
             body = node.body
+        #: Loops that are not ``prange`` loops: their iterations are independent unless arrays
+        #: that they write overlap with others.
+        self.independent: list[Independent] = []
+        if not self.reductions and not self.inner:
+            names = {name for name, _ in self.loops}
+            self.independent = independent_loops(source, body, names, 3 - len(self.loops))
+            self.inner += [_counted(each.loop) for each in self.independent]
+        if self.independent:
+            self.inner_body = self.independent[-1].loop.body
         for name in found:
             put_first(body, name)
         self._check(body)
@@ -152,15 +162,19 @@ class ParallelRegion:
         bound = {name for name, _ in self.loops} | self.functions.keys()
         self.captured = sorted((upward_exposed([*self.functions.values(), *body]) - bound) & local)
         self.line = node.lineno
-        self.starts_at_0 = tuple(_is_plain(given) for _, given in (*self.loops, *self.inner))
+        #: Start and step of the loops where they are literals, otherwise ``None``.
+        self.fixed = tuple(_fixed(given) for _, given in (*self.loops, *self.inner))
         self.device_code = next(
             (node for each in body for node in ast.walk(each) if _is_of_kernels(source, node)), None
         )
         self.reason_for_kernel = reason_for_kernel(self)
+        if self.independent and is_slow(self.inner_body):
+            inner = " and ".join(name for name, _ in self.inner)
+            self.reason_for_kernel = f"iterations over {inner} are independent, too"
         if self.device_code is not None:
             self.reason_for_kernel = f"{ast.unparse(self.device_code)} is device code"
-        names = [name for name, _ in (*self.loops, *self.inner)]
-        self._by_lanes = contiguous_last(names, self.inner_body if self.inner else body)
+        order = [name for name, _ in (*self.loops, *self.inner)]
+        self._by_lanes = contiguous_last(order, self.inner_body if self.inner else body)
         self._kernels: dict[Any, KernelFunction] = {}
         self._natives: dict[Any, Native | None] = {}
         self._by_displays: dict[tuple[str, ...], ParallelRegion] = {}
@@ -170,7 +184,8 @@ class ParallelRegion:
     def describe(self, in_cpu: bool, is_native: bool, types: Inference) -> str:
         """Return how the loop runs, for ``dp.explain``."""
         kind = "native parallel region" if is_native else "kernel"
-        count = len(self.loops) + (0 if in_cpu else len(self.inner))
+        has_inner = not is_native and (bool(self.independent) or not in_cpu)
+        count = len(self.loops) + (len(self.inner) if has_inner else 0)
         kind += f" over {count} dimension{'s' * (count > 1)}"
         if self.reductions:
             kind += f", reduction of {', '.join(each.name for each in self.reductions)}"
@@ -294,7 +309,7 @@ class ParallelRegion:
 
     def __call__(self, *values: Any) -> Any:
         """Run the loop."""
-        count = 3 * len(self.starts_at_0)
+        count = 3 * len(self.fixed)
         bounds = [range(*map(index, values[at : at + 3])) for at in range(0, count, 3)]
         given = dict(zip(self.captured, values[count:], strict=True))
         if not all(map(len, bounds)):
@@ -309,7 +324,7 @@ class ParallelRegion:
                 parts |= found[1]
         if displays:
             region = self._with_displays(tuple(displays), parts.keys())
-            count = 3 * len(region.starts_at_0)
+            count = 3 * len(region.fixed)
             result = region(*values[:count], *(parts[name] for name in region.captured))
             self.ran_as = region.ran_as
             return result
@@ -365,9 +380,9 @@ class ParallelRegion:
         if self._preferred(given, orders, queue) is not None:
             return
         try:
-            kernel, arguments, accumulators = self._kernel_of(given, queue)
             axes = self._axes(queue)
-            keys = ["i8" for axis in axes if not self.starts_at_0[axis] for _ in range(2)]
+            kernel, arguments, accumulators = self._kernel_of(given, queue, axes)
+            keys = ["i8" for axis in axes if self.fixed[axis] is None for _ in range(2)]
             if reduced:
                 keys += ["i8"] * len(axes)
                 keys += [f"{code_of(accumulators[name].dtype)}:1C" for name in accumulators]
@@ -443,9 +458,15 @@ class ParallelRegion:
     # -- kernels --------------------------------------------------------------------------------
 
     def _kernel_of(
-        self, types: Mapping[str, Any], queue: Any
+        self, types: Mapping[str, Any], queue: Any, axes: list[int]
     ) -> tuple[KernelFunction, list[str], dict[str, Value]]:
-        """Return the kernel for some types of variables, its arguments, and the reduction types."""
+        """Return the kernel for some types of variables, its arguments, and the reduction types.
+
+        Args:
+            types: of the captured variables, by name.
+            queue: the queue on which it will run.
+            axes: the loops that are its dimensions.
+        """
         reduced = {each.name: each for each in self.reductions}
         arguments, constants = [], {}
         for name, kind in types.items():
@@ -461,7 +482,6 @@ class ParallelRegion:
             else:
                 raise KernelCompileError(f"{name} is neither an array nor a number")
         accumulators = self._accumulators(types)
-        axes = self._axes(queue)
         dtypes = tuple(accumulators[name].dtype for name in reduced)
         key = (tuple(types.items()), dtypes, *axes)
         kernel = self._kernels.get(key)
@@ -480,13 +500,23 @@ class ParallelRegion:
             self._kernels[key] = kernel
         return kernel, arguments, accumulators
 
-    def _axes(self, queue: Any) -> list[int]:
+    def _depend(self, bounds: list[range], given: dict[str, Any]) -> bool:
+        """Return whether iterations of inner loops depend on each other in a call."""
+        inner = zip(bounds[len(self.loops) :], self.independent, strict=False)
+        is_below = any(min(each[0], each[-1]) < loop.least for each, loop in inner)
+        written = written_arrays(self.inner_body) if self.independent else set[str]()
+        return is_below or overlap(given, written)
+
+    def _axes(self, queue: Any, depend: bool = False) -> list[int]:
         """Return the loops of a kernel, by their position in the nest, in the order of dimensions.
+
+        Inner loops are left out if their iterations depend on each other.
 
         On devices other than CPUs, neighboring work-items of the last dimension should read
         neighboring elements. The simulator shows the iterations in the order of the source.
         """
-        if traits_of(queue).shares_memory or launcher.get() is not call_kernel:
+        is_rows = traits_of(queue).shares_memory and not self.independent
+        if is_rows or depend or launcher.get() is not call_kernel:
             return [*range(len(self.loops))]
         return self._by_lanes
 
@@ -497,7 +527,8 @@ class ParallelRegion:
             name: Known(given[name]) if isinstance(kind, Items) else kind
             for name, kind in types.items()
         }
-        kernel, names, accumulators = self._kernel_of(types, queue)
+        axes = self._axes(queue, self._depend(bounds, given))
+        kernel, names, accumulators = self._kernel_of(types, queue, axes)
         arguments = []
         for name in names:
             value = given[name]
@@ -506,7 +537,6 @@ class ParallelRegion:
             if name in accumulators:
                 value = accumulators[name].dtype.type(value)
             arguments.append(value)
-        axes = self._axes(queue)
         space = tuple(len(bounds[axis]) for axis in axes)
         launch = launcher.get()
         extra: list[Any] = []
@@ -524,7 +554,7 @@ class ParallelRegion:
         lines = [
             number
             for axis in sorted(axes)
-            if not self.starts_at_0[axis]
+            if self.fixed[axis] is None
             for number in (bounds[axis].start, bounds[axis].step)
         ]
         launch(kernel, Range(*space), *lines, *extra, *arguments)
@@ -580,18 +610,25 @@ class ParallelRegion:
             ]
         for axis in sorted(axes):
             variable, position = loops[axis][0], positions[axes.index(axis)]
-            if self.starts_at_0[axis]:
+            fixed = self.fixed[axis]
+            if fixed == (0, 1):
                 head += ast.parse(f"{variable} = {position}").body
-            else:
-                parameters += [f"__start{axis}", f"__step{axis}"]
-                text = f"{variable} = __start{axis} + ({position}) * __step{axis}"
-                head += ast.parse(text).body
+                continue
+            start, step = fixed or (f"__start{axis}", f"__step{axis}")
+            parameters += [] if fixed else [f"__start{axis}", f"__step{axis}"]
+            head += ast.parse(f"{variable} = {start} + ({position}) * {step}").body
         body = [PlainLoops(self.source).visit(each) for each in body]
         if reduced:
             parameters += ["__total", *counts, *(f"__partial_{name}" for name in reduced)]
-            loop: Any = ast.parse("for __at in range(__item.get_id(0), __total, __width): pass")
-            loop = loop.body[0]
-            loop.body = head + body
+            # Work-items leave the first loop together, so that vectors can compute what is inside.
+            text = """
+for __round in range(__total // __width):
+    __at = __item.get_id(0) + __round * __width
+for __at in range(__total - __total % __width + __item.get_id(0), __total, __width): pass
+"""
+            together, rest = cast("list[Any]", ast.parse(text).body)
+            together.body += head + body
+            rest.body = copied(head + body)
             head = ast.parse("__width = __item.get_range(0)").body
             for each in self.reductions:
                 if each.op not in ("min", "max"):
@@ -600,7 +637,7 @@ class ParallelRegion:
                     name = "bool_" if dtype.kind == "b" else dtype.name
                     head += ast.parse(f"{each.name} = __numpy__.{name}({value!r})").body
             stores = [f"__partial_{name}[__item.get_id(0)] = {name}" for name in reduced]
-            body = [loop, *ast.parse("\n".join(stores)).body]
+            body = [together, rest, *ast.parse("\n".join(stores)).body]
         else:
             body = [_Skips().visit(each) for each in body]
         return kernel_of(self.source, self.line, parameters + arguments, head, body, constants)
@@ -843,10 +880,17 @@ def _place_in(error: KernelCompileError) -> list[str]:
     return re.findall(r"^  (\S.*:\d+)$", str(error), re.MULTILINE)[:1]
 
 
-def _is_plain(bounds: list[ast.expr]) -> bool:
-    """Return whether a range is known to start at 0 with step 1."""
-    numbers = [each.value if isinstance(each, ast.Constant) else None for each in bounds]
-    return len(bounds) == 1 or (numbers[0] == 0 and numbers[2:] in ([], [1]))
+def _counted(loop: ast.For) -> tuple[str, list[ast.expr]]:
+    """Return the variable of a loop, and the arguments of its ``range``."""
+    assert isinstance(loop.target, ast.Name)
+    assert isinstance(loop.iter, ast.Call)
+    return loop.target.id, list(loop.iter.args)
+
+
+def _fixed(bounds: list[ast.expr]) -> tuple[int, int] | None:
+    """Return start and step of a range if they are literals."""
+    start, _, step = map(constant, range_of(bounds))
+    return (start, step) if type(start) is int and type(step) is int else None
 
 
 def type_key(kind: Value, order: str) -> str:

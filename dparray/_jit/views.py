@@ -136,6 +136,25 @@ def _groups(arrays: Iterable[ndarray]) -> list[tuple[int, int, list[ndarray]]]:
     return groups
 
 
+def overlap(given: Mapping[str, Any], written: Set[str]) -> bool:
+    """Return whether the memory of an array that is written may be that of another one.
+
+    Args:
+        given: the arrays and other values of a region, by name.
+        written: the names of those that it writes.
+    """
+    if not written:
+        return False
+    arrays = {name: x for name, x in given.items() if isinstance(x, ndarray)}
+    spans = {name: host_maps.span_of_layout(materialize(x)) for name, x in arrays.items()}
+    return any(
+        spans[name][0] < end and start < spans[name][1]
+        for name in written & spans.keys()
+        for other, (start, end) in spans.items()
+        if other != name
+    )
+
+
 def _arrays_in(value: Any) -> list[ndarray]:
     if isinstance(value, tuple | list):
         return [x for item in value for x in _arrays_in(item)]

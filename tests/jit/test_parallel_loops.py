@@ -121,8 +121,8 @@ def test_loops_of_several_threads_at_once() -> None:
         ("stencil_both", [(9, 9), (9, 9)], "native parallel region over 2 dimensions"),
         ("transposition", [(9, 9), (9, 9)], "native parallel region over 1 dimension"),
         ("row_maxima", [(9,), (9, 9)], "native parallel region over 1 dimension"),
-        ("matrix_product", [(9, 9), (9, 9), (9, 9)], "kernel over 1 dimension: neighboring"),
-        ("mandelbrot", [(9, 9)], "kernel over 1 dimension: neighboring"),
+        ("matrix_product", [(9, 9), (9, 9), (9, 9)], "kernel over 2 dimensions: iterations"),
+        ("mandelbrot", [(9, 9)], "kernel over 2 dimensions: iterations"),
         ("n_body", [(3, 9), (3, 9)], "kernel over 1 dimension: it computes vectors"),
     ],
 )

@@ -57,8 +57,8 @@ BUDGETS = {
     "evaluate": 5_150,
     "array": 7_240,
     "kernels": 5_280,
-    "functions": 23_190,
-    "compiled": 8_690,
+    "functions": 22_930,
+    "compiled": 8_940,
     "satellites": 26_560,
     "tools": 10_420,
 }
