@@ -298,6 +298,7 @@ def compile_kernel(
                 program, advice, *_ = frontend.translation(function, types[own], is_checked, rules)
             if is_checked:
                 record_checks(program)
+            compiler.prepare(program)
             entry, text = llvm.module(program)
             text += DIMENSIONS.format(options.get("dimensions") or parse(types[0]).ndim)
             compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))

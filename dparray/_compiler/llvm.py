@@ -654,6 +654,9 @@ class _Emitter:
         assert isinstance(kind, Type)
         pointer = " ".join(self.typed(op.operands[0]))
         value = self.emit(f"load {_in_memory(kind)}, {pointer}{_alignment(op)}")
+        if "early" in op.marks:  # LLVM moves no load over an effect, into a condition.
+            self.declared["declare void @llvm.sideeffect()"] = None
+            self.do("call void @llvm.sideeffect()")
         if kind.kind == "b":
             none = spelled_constant(0, I8._replace(lanes=kind.lanes))
             value = self.emit(f"icmp ne {_in_memory(kind)} {value}, {none}")

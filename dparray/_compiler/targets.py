@@ -1,9 +1,10 @@
 """The back ends of targets, which make modules for drivers.
 
 The front end writes LLVM IR with OpenCL's and SPIR-V's functions for all targets. A back end is a
-module with five functions:
+module with six functions:
 
 - ``start()``: begin to load it;
+- ``prepare(function)``: change a user's program as its processors need it;
 - ``optimised(text, target, contracts)``: the optimized text of a module, and its bytes, in which
   products and sums may be contracted;
 - ``needs(module)``: the aspects that a device must have, ``"fp64"`` and ``"atomic64"``;

@@ -205,6 +205,23 @@ def uniformity(function: Function) -> dict[int, int]:
     return _Uniformity(function).levels
 
 
+def joint_loops(function: Function) -> set[int]:
+    """Return the loops, by identity, whose iterations all work-items run together."""
+    facts, found = _Uniformity(function), set[int]()
+
+    def visit(body: Sequence[Op], is_joint: bool) -> None:
+        for op in body:
+            own = is_joint and (op.name != "if" or facts.level(op.operands[0]) == IN_LAUNCH)
+            if op.name == "loop":
+                own = own and facts.exits(op) == IN_LAUNCH
+                found.update([id(op)] if own else ())
+            for inner in op.bodies:
+                visit(inner, own)
+
+    visit(function.body, True)
+    return found
+
+
 class _Uniformity:
     """Lowers levels until all values depend on values of at least their own level.
 

@@ -15,6 +15,9 @@ from dparray._compiler.back_ends.host.translation import LOCAL_MEMORY, translate
 from dparray._compiler.back_ends.host.unrolling import with_marked_loops
 from dparray._compiler.targets import EmissionError
 from dparray._driver.interface import Target
+from dparray._ir.instructions import Function
+from dparray._ir.passes import finish
+from dparray._ir.speculation import load_early
 
 _UNDEFINED = re.compile(r"^declare [^@\n]*@\"?(_Z\w+)\"?\(", re.MULTILINE)
 
@@ -22,6 +25,12 @@ _UNDEFINED = re.compile(r"^declare [^@\n]*@\"?(_Z\w+)\"?\(", re.MULTILINE)
 def start() -> None:
     """Prepare LLVM; it is loaded already."""
     _machine()
+
+
+def prepare(function: Function) -> None:
+    """Load early what LLVM would gather."""
+    load_early(function)
+    finish(function, "loads")
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from dparray._compiler.back_ends.ptx.translation import dimensions_of, translate
 from dparray._compiler.back_ends.ptx.work_items import Launch
 from dparray._compiler.targets import EmissionError
 from dparray._driver.interface import Target
+from dparray._ir.instructions import Function
 from dparray.exceptions import KernelCompileError
 
 #: The bytes of shared memory that PTX may declare in a kernel, on every GPU.
@@ -53,6 +54,10 @@ def _command() -> list[str]:
 
 helper = HelperProcess("PTX", _command, worker.ANSWER, ends_for_a_module=True)
 start = helper.start
+
+
+def prepare(function: Function) -> None:
+    """Leave a program as it is."""
 
 
 def optimised(text: str, target: Target, contracts: bool = False) -> tuple[str, bytes]:
