@@ -44,7 +44,7 @@ from dparray._jit.inference import (
     is_array,
     type_of,
 )
-from dparray._jit.loop_forms import other_loops, remarks
+from dparray._jit.loop_forms import calls_slow_functions, other_loops, remarks
 from dparray._jit.native import (
     Native,
     has_placement,
@@ -75,8 +75,9 @@ MAX_NATIVE_ELEMENTS = 1 << 16
 #: is one native region with vectorized loops. Smaller arrays do not repay what starts such a loop.
 MIN_VECTORIZED_ELEMENTS = 1 << 11
 MAX_VECTORIZED_ELEMENTS = 1 << 18
-#: The same where all array statements are loops over rows.
-MAX_ROW_LOOP_ELEMENTS = 1 << 20
+#: The same where all array statements are loops over rows that call no slow functions, of which
+#: kernels compute vectors; and where they also are outside of loops, which may step over columns.
+MAX_ROW_LOOP_ELEMENTS, MAX_STATEMENT_ELEMENTS = 1 << 20, 1 << 24
 #: The fewest elements of a vectorized loop that repay waking a thread.
 ELEMENTS_PER_THREAD = 1 << 14
 
@@ -186,6 +187,13 @@ class Plan:
         """The function with its array statements as loops over rows, if all of them can be."""
         return with_row_loops(self.source, self.types) if self.may_vectorize else None
 
+    @cached_property
+    def _most_in_rows(self) -> int:
+        """The most elements of a call with loops over rows."""
+        if calls_slow_functions(self.source.definition.body):
+            return MAX_VECTORIZED_ELEMENTS
+        return MAX_ROW_LOOP_ELEMENTS if self.lines else MAX_STATEMENT_ELEMENTS
+
     def _native_code(self, source: Source, tree: ast.FunctionDef, types: Inference) -> NativeCode:
         code = NativeCode(source, tree, types, self.options)
         # Native code is faster with the values of defaults than with variables.
@@ -276,7 +284,7 @@ class Plan:
         is_possible = size > MIN_VECTORIZED_ELEMENTS and self.may_vectorize and self.may_be_native
         if not is_possible or config.debug or _are_implemented():
             return 0
-        limit = MAX_ROW_LOOP_ELEMENTS if self.rows else MAX_VECTORIZED_ELEMENTS
+        limit = self._most_in_rows if self.rows else MAX_VECTORIZED_ELEMENTS
         if size > limit and not self.is_native:
             return 0
         line = self._line_size(arguments, self.line_arrays)

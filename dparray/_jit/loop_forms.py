@@ -47,6 +47,11 @@ class _Access(NamedTuple):
     inner: ast.For | ast.While
 
 
+def calls_slow_functions(body: Sequence[ast.stmt]) -> bool:
+    """Return whether statements call functions of which it pays to compute vectors."""
+    return any(_is_slow(node) for each in body for node in ast.walk(each))
+
+
 def is_slow(body: Sequence[ast.stmt]) -> bool:
     """Return whether an iteration takes so long that several are better computed as a vector."""
     return bool(_depth(body)) or any(map(_is_slow, _innermost(body, 0)))

@@ -221,3 +221,26 @@ def test_rounding_to_digits_is_numpys(run: Any, dtype: str) -> None:
     run(rounds, dp.Range(len(x)), dp.asarray(x), out)
     expected = np.stack([np.round(x, digits) for digits in (2, 0, -1)], axis=1)
     np.testing.assert_array_equal(out.asnumpy(), expected)
+
+
+@dp.kernel
+def to_halves(item: Any, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i, 0] = x[i] ** 0.5
+    out[i, 1] = x[i] ** 1.5
+    out[i, 2] = x[i] ** -0.5
+    out[i, 3] = x[i] ** -1.5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_to_halves(dtype: str) -> None:
+    special = [-np.inf, -2.5, -0.0, 0.0, 1e-30, 1.0, np.inf, np.nan, np.finfo(dtype).max]
+    host = np.concatenate([special, np.random.default_rng(1).random(50) * 100]).astype(dtype)
+    x, out = dp.asarray(host), dp.empty((host.size, 4), dtype=dtype)
+    dp.call_kernel(to_halves, dp.Range(host.size), x, out)
+    with np.errstate(all="ignore"):
+        expected = np.stack([np.array([each**power for each in host], dtype)
+                             for power in (0.5, 1.5, -0.5, -1.5)], axis=1)  # fmt: skip
+    found = out.asnumpy()
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
