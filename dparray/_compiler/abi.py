@@ -155,7 +155,7 @@ def float_literal(number: float, code: str) -> str:
     return "0x" + struct.pack(">d", rounded).hex().upper()
 
 
-#: Marks a kernel of which vectors of work-items are worse than vectors of a work-item's iterations:
-#: OpenCL's hint that it computes vectors already.
+#: Marks a kernel whose vectors are better made of a work-item's iterations than of work-items.
+#: It is OpenCL's hint that a kernel computes vectors already.
 IN_ORDER = " !vec_type_hint !900100"
 IN_ORDER_VALUE = "\n!900100 = !{<4 x i32> undef, i32 1}\n"

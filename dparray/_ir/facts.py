@@ -202,27 +202,10 @@ def uniformity(function: Function) -> dict[int, int]:
     loops around it, get the same value. ``IN_GROUP``: those of a work-group do. ``VARYING``: they
     may differ. Constants are not in the dictionary.
     """
-    return _Uniformity(function).levels
+    return Uniformity(function).levels
 
 
-def joint_loops(function: Function) -> set[int]:
-    """Return the loops, by identity, whose iterations all work-items run together."""
-    facts, found = _Uniformity(function), set[int]()
-
-    def visit(body: Sequence[Op], is_joint: bool) -> None:
-        for op in body:
-            own = is_joint and (op.name != "if" or facts.level(op.operands[0]) == IN_LAUNCH)
-            if op.name == "loop":
-                own = own and facts.exits(op) == IN_LAUNCH
-                found.update([id(op)] if own else ())
-            for inner in op.bodies:
-                visit(inner, own)
-
-    visit(function.body, True)
-    return found
-
-
-class _Uniformity:
+class Uniformity:
     """Lowers levels until all values depend on values of at least their own level.
 
     Attributes:
@@ -301,6 +284,22 @@ class _Uniformity:
 
         visit(loop.bodies[0], IN_LAUNCH)
         return level
+
+    def joint_loops(self, function: Function) -> set[int]:
+        """Return the loops, by identity, whose iterations all work-items run together."""
+        found: set[int] = set()
+
+        def visit(body: Sequence[Op], is_joint: bool) -> None:
+            for op in body:
+                own = is_joint and (op.name != "if" or self.level(op.operands[0]) == IN_LAUNCH)
+                if op.name == "loop":
+                    own = own and self.exits(op) == IN_LAUNCH
+                    found.update([id(op)] if own else ())
+                for inner in op.bodies:
+                    visit(inner, own)
+
+        visit(function.body, True)
+        return found
 
     def computed(self, op: Op) -> int:
         level = min((self.level(operand) for operand in op.operands), default=IN_LAUNCH)
@@ -543,7 +542,7 @@ def _accesses_in_loops(
 
 
 def follows_rows(function: Function) -> bool:
-    """Return whether the innermost loops of work-items access neighbors, and the work-items apart.
+    """Return whether the innermost loops go along rows, with a row for each work-item.
 
     Vectors of iterations are then better than vectors of work-items, which would gather elements
     of as many rows. (Measured: ``v[i, j] = a * u[i, j]`` for the rows of 512 x 512 elements takes a

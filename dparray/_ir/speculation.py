@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dparray._ir.facts import IN_LAUNCH, accesses, joint_loops, uniformity
+from dparray._ir.facts import IN_LAUNCH, Uniformity, accesses
 from dparray._ir.instructions import CONTROL, OPS, Function, Op, constant, walk
 from dparray._ir.types import BOOL, I64, Pointer, Type
 
@@ -25,8 +25,8 @@ def load_early(function: Function) -> None:
 
 class _Mover:
     def __init__(self, function: Function) -> None:
-        self.levels = uniformity(function)
-        self.joint = joint_loops(function)
+        facts = Uniformity(function)
+        self.levels, self.joint = facts.levels, facts.joint_loops(function)
         self.written = {name for name, each in accesses(function).items() if each.writes}
         self.parts = {(op.attribute.argument, op.attribute.part): op for op in function.parameters}
 

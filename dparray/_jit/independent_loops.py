@@ -18,6 +18,7 @@ from dparray._jit.source import (
     Source,
     assigned_names,
     entries_of,
+    own_jumps,
     root_of,
     source_of,
     upward_exposed,
@@ -102,7 +103,9 @@ def _least(source: Source, loop: ast.For, outer: set[str]) -> int | None:
     changing = assigned | outer | {target.id}
     if not 1 <= len(call.args) <= 3 or any(used_names(each) & changing for each in call.args):
         return None
-    if target.id in assigned or upward_exposed(body) & assigned or _leaves(body):
+    if target.id in assigned or upward_exposed(body) & assigned:
+        return None
+    if any(isinstance(each, ast.Break) for each in own_jumps(body)):
         return None
     written = written_arrays(body)
     if not written or written & assigned or not _is_plain(source, body, written):
@@ -110,15 +113,6 @@ def _least(source: Source, loop: ast.For, outer: set[str]) -> int | None:
     least = [_least_of(name, body, target.id) for name in written]
     known = [each for each in least if each is not None]
     return max(known) if len(known) == len(least) else None
-
-
-def _leaves(body: Sequence[ast.stmt]) -> bool:
-    """Return whether statements end the loop around them."""
-    return any(
-        isinstance(each, ast.Break)
-        or (isinstance(each, ast.If) and (_leaves(each.body) or _leaves(each.orelse)))
-        for each in body
-    )
 
 
 def _is_plain(source: Source, body: Sequence[ast.stmt], written: set[str]) -> bool:

@@ -61,6 +61,7 @@ from dparray._jit.source import (
     function_of,
     is_prange_function,
     local_functions,
+    own_jumps,
     python_function_of,
     upward_exposed,
     used_names,
@@ -143,8 +144,11 @@ class ParallelRegion:
             names = {name for name, _ in self.loops}
             self.independent = independent_loops(source, body, names, 3 - len(self.loops))
             self.inner += [_counted(each.loop) for each in self.independent]
+        #: The arrays that these loops write.
+        self.written: set[str] = set()
         if self.independent:
             self.inner_body = self.independent[-1].loop.body
+            self.written = written_arrays(self.inner_body)
         for name in found:
             put_first(body, name)
         self._check(body)
@@ -240,7 +244,7 @@ class ParallelRegion:
                 for kind, (problem, fix) in refused.items():
                     if isinstance(node, kind):
                         raise self.source.error(node, problem, fix)
-        for node in _own_jumps(body):
+        for node in own_jumps(body):
             if isinstance(node, ast.Break):
                 raise self.source.error(
                     node, "break cannot leave a prange loop, whose iterations run together",
@@ -504,8 +508,7 @@ class ParallelRegion:
         """Return whether iterations of inner loops depend on each other in a call."""
         inner = zip(bounds[len(self.loops) :], self.independent, strict=False)
         is_below = any(min(each[0], each[-1]) < loop.least for each, loop in inner)
-        written = written_arrays(self.inner_body) if self.independent else set[str]()
-        return is_below or overlap(given, written)
+        return is_below or overlap(given, self.written)
 
     def _axes(self, queue: Any, depend: bool = False) -> list[int]:
         """Return the loops of a kernel, by their position in the nest, in the order of dimensions.
@@ -896,17 +899,6 @@ def _fixed(bounds: list[ast.expr]) -> tuple[int, int] | None:
 def type_key(kind: Value, order: str) -> str:
     code = code_of(kind.dtype)
     return f"{code}:{kind.ndim}{order}" if kind.ndim else code
-
-
-def _own_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return the ``break`` and ``continue`` statements of a loop itself."""
-    found: list[ast.stmt] = []
-    for statement in body:
-        if isinstance(statement, ast.Break | ast.Continue):
-            found.append(statement)
-        elif isinstance(statement, ast.If):
-            found += _own_jumps(statement.body) + _own_jumps(statement.orelse)
-    return found
 
 
 class _Skips(ast.NodeTransformer):

@@ -8,7 +8,7 @@ import inspect
 import math
 import pickle
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, cast
@@ -242,6 +242,17 @@ def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 def entries_of(node: ast.Subscript) -> list[ast.expr]:
     """Return the entries of an index."""
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def own_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return the ``break`` and ``continue`` statements of a loop itself."""
+    found: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, ast.Break | ast.Continue):
+            found.append(statement)
+        elif isinstance(statement, ast.If):
+            found += own_jumps(statement.body) + own_jumps(statement.orelse)
+    return found
 
 
 def expressions_of(node: ast.AST) -> list[ast.expr]:

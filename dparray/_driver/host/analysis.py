@@ -31,7 +31,7 @@ IDS = {
     "get_num_groups": "ws",
 }
 #: Without side effects and memory, so that their results may be computed again.
-PURE = frozenset(
+_PURE = frozenset(
     (
         *("add", "sub", "mul", "shl", "lshr", "ashr", "and", "or", "xor", "icmp", "fcmp", "fadd"),
         *("fsub", "fmul", "fneg", "select", "getelementptr", "trunc", "zext", "sext", "fptrunc"),
@@ -40,7 +40,7 @@ PURE = frozenset(
         "freeze",
     )
 )
-PURE_CALL = re.compile(r"@llvm\.(?:[su](?:min|max)|abs)\.")
+_PURE_CALL = re.compile(r"@llvm\.(?:[su](?:min|max)|abs)\.")
 _LEFT_OUT = ("llvm.assume", "llvm.lifetime", "llvm.experimental.noalias")
 #: Work-items of a sub-group, at most.
 LANES = 16
@@ -322,7 +322,7 @@ class Function:
             value = waiting.pop()
             if value in self.defs and value not in seen:
                 seen.add(value)
-                if self.defs[value][1].opcode not in PURE:
+                if self.defs[value][1].opcode not in _PURE:
                     return False
                 waiting += self.defs[value][1].used
         return True
@@ -358,12 +358,7 @@ class Function:
         inputs = {name for name, _ in self.parameters}
         every = [one for block in self.blocks for one in block.body if one.name]
         inputs |= {one.name for one in every if one.name and one.opcode == "alloca"}
-        pure = {
-            one.name: one
-            for one in every
-            if one.name
-            and (one.opcode in PURE or (one.opcode == "call" and PURE_CALL.search(one.text)))
-        }
+        pure = {one.name: one for one in every if one.name and is_pure(one)}
         uniform = {
             name
             for name, (where, _) in self.defs.items()
@@ -386,6 +381,11 @@ class Function:
             for each in one.used:
                 bases[name] |= bases[each] if each in cheap else {each} & uniform
         return cheap, bases
+
+
+def is_pure(one: Instruction) -> bool:
+    """Return whether an instruction may be computed again, or elsewhere."""
+    return one.opcode in _PURE or (one.opcode == "call" and bool(_PURE_CALL.search(one.text)))
 
 
 def is_of_sub_group(call: Call) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dparray._driver.host.analysis import PURE, PURE_CALL, Function
+from dparray._driver.host.analysis import Function, is_pure
 from dparray._driver.host.reading import NAME, Block
 
 _BRANCH = re.compile(r"br i1 (%\S+), label (%\S+), label (%\S+)")
@@ -51,7 +51,7 @@ class Guard:
         function = self._function
         *body, last = block.body
         branch = _BRANCH.fullmatch(last.text)
-        if not branch or any(not _is_pure(one.opcode, one.text) for one in body):
+        if not branch or any(not is_pure(one) for one in body):
             return ""
         ways = [each.strip('%"') for each in branch.groups()[1:]]
         ends = [[one.opcode for one in function.by[each].body] == ["ret"] for each in ways]
@@ -150,7 +150,7 @@ class Guard:
         if value not in self._function.defs:
             return ""
         one = self._function.defs[value][1]
-        if not _is_pure(one.opcode, one.text):
+        if not is_pure(one):
             return ""
         names = {each: self._uniform(each) for each in one.used}
         if not all(names.values()):
@@ -158,7 +158,3 @@ class Guard:
         # A test before this one may have kept values away that the marks exclude.
         text = _MARKS.sub("", one.text)
         return self._named(NAME.sub(lambda found: names.get(found[0], found[0]), text))
-
-
-def _is_pure(opcode: str, text: str) -> bool:
-    return opcode in PURE or (opcode == "call" and bool(PURE_CALL.search(text)))
