@@ -32,6 +32,7 @@ from dparray._ir.private_arrays import MAX_ELEMENTS, is_private, remove_private_
 from dparray._ir.structured import (
     Unstructured,
     counting,
+    inside_of,
     repetitions,
     step_of,
     structured,
@@ -61,6 +62,10 @@ _OTHERS: Rules = {
     "ldexp": ("ldexp(g, y)", "0"),
 }
 _ADDING = ("fetch_add", "fetch_sub")
+#: The mark of products in which zero wins.
+_ZERO_WINS = "zero wins"
+#: How the names of parameters begin that are the step of a loop, which is not 0.
+STEP = "__step"
 
 
 class NoDerivative(Exception):
@@ -86,7 +91,7 @@ class Adjoint(NamedTuple):
 
     Attributes:
         function: the program. Its parameters are those of the original, with the cotangent instead
-            of each output, a tape, and the gradients.
+            of each output, then the outputs that are updated, a tape, and the gradients.
         cell: the type of the elements of the tape.
         has_tape: whether it uses the tape.
         size: returns a program that computes how many elements of the tape a work-item needs. Its
@@ -118,6 +123,8 @@ def adjoint(
     wanted: Collection[str],
     outputs: Collection[str],
     rules: Rules,
+    updated: Collection[str] = (),
+    cleared: Collection[str] = (),
 ) -> Adjoint:
     """Return the adjoint of a program, which is changed to its structured form.
 
@@ -127,12 +134,14 @@ def adjoint(
         wanted: the array arguments that it reads, whose gradients are computed.
         outputs: the array arguments that it writes, whose cotangents are given.
         rules: the derivatives of operations.
+        updated: the outputs whose elements from before the launch are arguments, too.
+        cleared: the outputs whose cotangents become 0 where they are written.
 
     Raises:
         NoDerivative: the program, or a part of it, has none.
     """
     bring_into_form(function)
-    return Writer(function, dimensions, wanted, outputs, rules).run()
+    return Writer(function, dimensions, wanted, outputs, rules, updated, cleared).run()
 
 
 def bring_into_form(function: Function) -> None:
@@ -187,6 +196,8 @@ class Writer:
         wanted: Collection[str],
         outputs: Collection[str],
         rules: Rules,
+        updated: Collection[str] = (),
+        cleared: Collection[str] = (),
     ) -> None:
         self.function, self.outputs, self.rules = function, outputs, {**rules, **_OTHERS}
         self.wanted = [name for name in arrays_of(function) if name in wanted]
@@ -205,10 +216,18 @@ class Writer:
         self.gradients: dict[str, Op] = {}
         _check(function, outputs)
         self.varied = _varied(function, {*self.wanted, *outputs})
-        self.own = {name: _is_own(function, name, dimensions) for name in (*self.wanted, *outputs)}
+        self.own = {name: _is_own(function, name, dimensions, False) for name in self.wanted}
+        # Two work-items that write the same element are a race in the program, too.
+        self.own |= {name: _is_own(function, name, dimensions, True) for name in outputs}
         check_reads(function, self.own, outputs)
+        self.updated = {name: arrays_of(function)[name] for name in outputs if name in updated}
+        #: The loads of elements of outputs that are not written yet, by identity.
+        self.first_reads = _first_reads(function.body, set(self.updated))
+        self.before: dict[str, Op] = {}
+        #: Whether the cotangent of an output is read once, and need not be cleared.
         self.is_once = {
-            name: self.own[name] and _stores(function.body, name) <= 1 for name in outputs
+            name: self.own[name] and name not in cleared and _stores(function.body, name) <= 1
+            for name in outputs
         }
         #: Whether a tape may need 64 bits; decides the type of its elements.
         kinds = [each.type for op in walk(function.body) for each in op.carried]
@@ -239,12 +258,18 @@ class Writer:
         return Adjoint(self.result, self.cell, self.tape is not None, self.size, self.takes)
 
     def same_parameters(self, made: list[Op]) -> None:
-        """Add the parameters of the program, with cotangents in place of the outputs."""
+        """Add the parameters of the program, with cotangents in place of the outputs, and the
+        outputs as they were before.
+        """
         for parameter in self.function.parameters:
             name, *rest = parameter.attribute
             name = cotangent(name) if name in self.outputs else name
             made.append(Op("parameter", parameter.type, attribute=Parameter(name, *rest)))
             self.scope.values[id(parameter)] = made[-1]
+        for name, (pointer, count) in self.updated.items():
+            parts = array_parameters(name, pointer.type.element, count)  # type: ignore[union-attr]
+            made += parts
+            self.before[name] = parts[2]
 
     def parameters(self) -> None:
         made = self.result.parameters
@@ -321,10 +346,15 @@ class Writer:
             copy.bodies = [self.again(op.bodies[0], {id(op): copy}, first)]
             self.scope.loops[id(op)] = copy
         else:
-            copy = Op(op.name, op.type, [self.value(each) for each in op.operands], op.attribute)
-            copy.place, copy.marks = op.place, op.marks
+            operands = [self.value(each) for each in op.operands]
+            marks = op.marks
             if op.name == "load" and root(op.operands[0]).attribute.argument in self.outputs:
-                copy.marks |= {"written"}
+                if id(op) in self.first_reads:
+                    start = self.before[root(op.operands[0]).attribute.argument]
+                    operands = [self.shadow(op.operands[0], start)]
+                else:
+                    marks |= {"written"}
+            copy = Op(op.name, op.type, operands, op.attribute, op.place, marks=marks)
             self.scope.values[id(op)] = copy
         copy.results = [Op("result", each.type) for each in op.results]
         for old, new in zip(op.results, copy.results, strict=True):
@@ -394,6 +424,11 @@ class Writer:
     def contribute_selected(self, op: Op, g: Op) -> None:
         """Add the contributions of a choice; equal operands of a maximum or minimum share."""
         flag, *others = op.operands
+        if _ZERO_WINS in op.marks:  # The derivative is linear where the factor is 0, too.
+            first, second = others[1].operands
+            self.add(first, self.zero_wins(g, self.value(second)))
+            self.add(second, self.zero_wins(g, self.value(first)))
+            return
         half = none = constant(0, g.type)  # type: ignore[arg-type]
         is_extreme = flag.name in ("lt", "gt") and all(
             any(_are_same(each, other) for other in others) for each in flag.operands
@@ -418,18 +453,25 @@ class Writer:
         names = {"r": _Value(self, self.value(op)), "g": _Value(self, g), **_functions(self)}
         for letter, operand in zip("xy", op.operands, strict=False):
             names[letter] = _Value(self, self.value(operand))
-        where: Any = names["where"]
         for text, operand in zip(row, op.operands, strict=True):
             if text == "0" or id(operand) not in self.varied:
                 continue
             plain = text.removeprefix("~")
             found = eval(plain, {"__builtins__": {}}, names)
-            if not re.search(r"\bg\b", plain):
-                found = names["g"] * found
-                if plain != text:  # zero wins over infinity
-                    none = _Value(self, constant(0, g.type))  # type: ignore[arg-type]
-                    found = where(names["g"] == 0, none, found)
-            self.add(operand, found.op)
+            if plain != text:
+                self.add(operand, self.zero_wins(g, found.op))
+            else:
+                is_whole = re.search(r"\bg\b", plain)
+                self.add(operand, (found if is_whole else names["g"] * found).op)
+
+    def zero_wins(self, g: Op, factor: Op) -> Op:
+        """Return a product that is 0 where ``g`` is, also if the other factor is infinite."""
+        assert isinstance(g.type, Type)
+        none = constant(0, g.type)
+        is_none = self.op("eq", g.type.flag, g, none)
+        made = self.op("select", g.type, is_none, none, self.op("mul", g.type, g, factor))
+        made.marks |= {_ZERO_WINS}
+        return made
 
     def negative(self, g: Op) -> Op:
         return self.op("neg", g.type, g)
@@ -581,7 +623,7 @@ class Writer:
         back = Op("loop", None, [count, *first], place=op.place)
         back.carried = [Op("carried", each.type) for each in (count, *moved)]
         self.scope = _Scope(outside)
-        at = self.op("sub", I64, back.carried[0], constant(1, I64))
+        at = self.op("add", I64, back.carried[0], constant(-1, I64))
         kept = self.carried_values(op, again, at)
         before, self.deferred = self.deferred, self.invariant_loads(op, body)
         for inner in (*head, *body):
@@ -620,8 +662,7 @@ class Writer:
 
     def invariant_loads(self, op: Op, body: Sequence[Op]) -> dict[int, tuple[Op, Op]]:
         """Return the loads of one element in all iterations, with a value for its cotangent."""
-        inside = {id(each) for o in walk(op.bodies[0]) for each in (o, *o.results, *o.carried)}
-        inside |= {id(each) for each in op.carried}
+        inside = inside_of(op)
 
         def is_fixed(value: Op) -> bool:
             if id(value) not in inside:
@@ -685,13 +726,13 @@ class Writer:
 
     def carried_values(self, op: Op, again: Op, at: Op) -> list[tuple[Op, Op]]:
         """Give each value that a loop carries its value in an iteration; return those to keep."""
-        kept = []
+        kept, inside = [], inside_of(op)
         for carried, first, following in zip(op.carried, op.operands, again.operands, strict=True):
             step = step_of(carried, following)
             if following is carried:
                 value = self.value(first)
-            elif carried.type == I64 and step is not None:
-                distance = self.op("mul", I64, at, constant(step, I64))
+            elif carried.type == I64 and step is not None and id(step) not in inside:
+                distance = self.op("mul", I64, at, self.value(step))
                 value = self.op("add", I64, self.value(first), distance)
             else:
                 value = Op("carried", carried.type, place=op.place)  # until it is known
@@ -1108,8 +1149,9 @@ def axes_of(pointer: Op, dimensions: int) -> list[Op]:
     axes: list[Op] = []
     for dimension in range(dimensions - 1, 0, -1):
         name = array.attribute.argument
-        # A gradient is indexed as its array is.
-        extents = [Parameter(n, "shape", dimension) for n in (name, name.removeprefix("d_"))]
+        # A gradient is indexed as its array is, and an output that is updated as its cotangent.
+        names = (name, name.removeprefix("d_"), cotangent(name))
+        extents = [Parameter(n, "shape", dimension) for n in names]
         if index.name != "add" or index.operands[0].name != "mul":
             return []
         outer, size = index.operands[0].operands
@@ -1132,21 +1174,73 @@ def _axes_by_strides(array: Op, index: Op, dimensions: int) -> list[Op]:
     return axes
 
 
-def _is_own(function: Function, name: str, dimensions: int) -> bool:
-    """Return whether no two work-items access the same element of an array."""
+def _is_own(function: Function, name: str, dimensions: int, wraps: bool) -> bool:
+    """Return whether no two work-items access the same element of an array.
+
+    Args:
+        function: the program.
+        name: the array.
+        dimensions: of the range of the work-items.
+        wraps: whether indices that may be negative count.
+    """
+    count = arrays_of(function)[name][1]
     accesses = [
-        axes_of(op.operands[0], arrays_of(function)[name][1])
+        [_line_of(axis, wraps) for axis in axes_of(op.operands[0], count)]
         for op in walk(function.body)
         if op.name in ("load", "store", "atomic")
         and root(op.operands[0]).attribute.argument == name
     ]
-    return all(
-        any(
-            all(len(axes) > axis and is_id(axes[axis], dimension) for axes in accesses)
-            for axis in range(arrays_of(function)[name][1])
-        )
-        for dimension in range(dimensions)
-    )
+    if not accesses:
+        return True
+    if not all(accesses):
+        return False
+    lines = [{each[axis] for each in accesses} for axis in range(count)]
+    owned = {line[0] for (line, *others) in lines if line is not None and not others}
+    return owned >= set(range(dimensions))
+
+
+def _line_of(index: Op, wraps: bool) -> tuple[Any, ...] | None:
+    """Return the dimension whose ids differ in an index, and the constants that it has besides.
+
+    Work-items whose ids differ in this dimension have different indices. The result is ``None``
+    for another index.
+    """
+    for dimension in range(3):
+        if is_id(index, dimension):
+            return (dimension,)
+    if index.name == "select" and wraps:
+        test, _, start = index.operands
+        is_wrap = test.name == "lt" and test.operands[0] is start
+        return _line_of(start, wraps) if is_wrap and test.operands[1].attribute == 0 else None
+    if index.name not in ("add", "sub", "mul"):
+        return None
+    for at, (varied, fixed) in enumerate((index.operands, reversed(index.operands))):
+        if fixed.name not in ("constant", "parameter"):
+            continue
+        is_step = fixed.name == "constant" or fixed.attribute.argument.startswith(STEP)
+        if index.name == "mul" and not (is_step and fixed.attribute != 0):
+            continue
+        line = _line_of(varied, wraps)
+        return line and (*line, index.name, at, fixed.attribute)
+    return None
+
+
+def _first_reads(body: Sequence[Op], unwritten: set[str]) -> set[int]:
+    """Return the loads from arrays before they are written, by identity; update the arrays."""
+    found: set[int] = set()
+    for op in body:
+        if op.name == "load" and root(op.operands[0]).attribute.argument in unwritten:
+            found.add(id(op))
+        elif op.name in ("store", "atomic"):
+            unwritten.discard(root(op.operands[0]).attribute.argument)
+        elif op.name == "loop":  # What an iteration writes, the next one may read.
+            inside = [each for each in walk(op.bodies[0]) if each.name in ("store", "atomic")]
+            unwritten -= {root(each.operands[0]).attribute.argument for each in inside}
+        paths = [set(unwritten) for _ in op.bodies]
+        for inner, path in zip(op.bodies, paths, strict=True):
+            found |= _first_reads(inner, path)
+        unwritten.intersection_update(*paths)
+    return found
 
 
 def _stores(body: Sequence[Op], name: str) -> float:

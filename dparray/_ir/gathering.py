@@ -61,19 +61,25 @@ class Gathered(NamedTuple):
 
 
 def gathered(
-    function: Function, dimensions: int, name: str, outputs: Collection[str], rules: Rules
+    function: Function,
+    dimensions: int,
+    name: str,
+    outputs: Collection[str],
+    rules: Rules,
+    updated: Collection[str] = (),
 ) -> Gathered:
-    """Return a program that computes the gradient by one array.
+    """Return a program that computes the gradient by one array; see :func:`adjoint`.
 
     Raises:
         NotGathered: the work-items that read an element are not known.
         NoDerivative: the program has none.
     """
     bring_into_form(function)
+    given = function, dimensions, name, outputs, rules, updated
     try:
-        return _Stencil(function, dimensions, name, outputs, rules).gathered()
+        return _Stencil(*given).gathered()
     except NotGathered:
-        return _Exchanged(function, dimensions, name, outputs, rules).gathered()
+        return _Exchanged(*given).gathered()
 
 
 class _Gather(Writer):
@@ -86,8 +92,9 @@ class _Gather(Writer):
         name: str,
         outputs: Collection[str],
         rules: Rules,
+        updated: Collection[str],
     ) -> None:
-        super().__init__(function, dimensions, [name], outputs, rules)
+        super().__init__(function, dimensions, [name], outputs, rules, updated)
         self.name, self.dimensions = name, dimensions
         accessed = {
             root(op.operands[0]).attribute.argument: op.name
@@ -237,7 +244,7 @@ class _Exchanged(_Gather):
             return
         left = Op("carried", I64)
         outside, self.scope = self.scope, type(self.scope)(self.scope)
-        at = self.op("sub", I64, left, constant(1, I64))
+        at = self.op("add", I64, left, constant(-1, I64))
         self.ids.append(at)
         self.over(dimension + 1)
         following = [at]
@@ -442,6 +449,8 @@ def _distance(index: Op) -> tuple[int, int, bool] | None:
         found = _distance(start)
         is_wrap = test.operands[0] is start and test.operands[1].attribute == 0
         return (*found[:2], True) if found and is_wrap else None
+    if index.name == "mul" and index.operands[1].attribute == 1:
+        return _distance(index.operands[0])
     if index.name in ("add", "sub") and index.operands[1].name == "constant":
         found = _distance(index.operands[0])
         step = index.operands[1].attribute

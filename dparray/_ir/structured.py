@@ -75,22 +75,26 @@ def counting(loop: Op) -> tuple[Op, Op, int, Op] | None:
     if test.name not in ("lt", "gt") or not any(op is test for op in loop.bodies[0]):
         return None
     count, stop = test.operands
-    inside = {id(each) for op in walk(loop.bodies[0]) for each in (op, *op.results, *op.carried)}
-    if id(stop) in inside or any(stop is each for each in loop.carried) or count.type != I64:
+    if id(stop) in inside_of(loop) or count.type != I64:
         return None
     for carried, first, following in zip(loop.carried, loop.operands, again.operands, strict=True):
         step = step_of(carried, following)
-        if carried is count and step and (step > 0) == (test.name == "lt"):
-            return first, stop, step, carried
+        if carried is not count or step is None or step.name != "constant":
+            continue
+        if step.attribute and (step.attribute > 0) == (test.name == "lt"):
+            return first, stop, step.attribute, carried
     return None
 
 
-def step_of(carried: Op, following: Op) -> int | None:
-    """Return the constant that an iteration adds to a carried integer."""
-    if following.name != "add" or following.operands[0] is not carried:
-        return None
-    step = following.operands[1]
-    return step.attribute if step.name == "constant" else None
+def inside_of(loop: Op) -> set[int]:
+    """Return the values that are computed in a loop, by identity."""
+    return {id(each) for op in walk([loop]) for each in (op, *op.results, *op.carried)}
+
+
+def step_of(carried: Op, following: Op) -> Op | None:
+    """Return what an iteration adds to a carried value."""
+    is_sum = following.name == "add" and following.operands[0] is carried
+    return following.operands[1] if is_sum else None
 
 
 def repetitions(first: int, stop: int, step: int) -> int:

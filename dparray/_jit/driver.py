@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -84,17 +84,27 @@ _SPECIAL = "__special__"
 class Driver:
     """A function split into regions.
 
+    With ``loop``, the regions are its ``prange`` loops alone, and the function calls what ``loop``
+    returns for each of them.
+
     Attributes:
         function: the generated Python function.
         regions: the regions, in the order of the source.
         uncut: loops over elements that cannot be regions, because they return from the function.
     """
 
-    def __init__(self, source: Source, types: Inference, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        types: Inference,
+        options: dict[str, Any],
+        loop: Callable[[ParallelRegion], Any] | None = None,
+    ) -> None:
         tree = copied(source.definition)
         parameters = [argument.arg for argument in tree.args.args]
         local = set(parameters) | assigned_names(tree.body)
         cutter = _Cutter(source, types, options, local, tree.body)
+        cutter.loop = loop
         tree.body = cutter.cut(tree.body)
         tree.args.defaults = []
         self.regions = cutter.regions
@@ -410,6 +420,8 @@ class Nest(NativeRegion):
 class _Cutter:
     """Replaces loops by calls of regions."""
 
+    loop: Callable[[ParallelRegion], Any] | None = None
+
     def __init__(
         self,
         source: Source,
@@ -437,10 +449,11 @@ class _Cutter:
             region = ParallelRegion(self.source, node, self.local, self.options)
             region.check_after(upward_exposed(_after(self.body, node, []) or []))
             return self._add(region)
-        if isinstance(node, ast.For | ast.While) and self._is_native(node):
-            return self._add(self._native(node))
-        if isinstance(node, ast.For | ast.While) and self._may_be_nest(node):
-            return self._nest(node)
+        if isinstance(node, ast.For | ast.While) and self.loop is None:
+            if self._is_native(node):
+                return self._add(self._native(node))
+            if self._may_be_nest(node):
+                return self._nest(node)
         for name in ("body", "orelse", "finalbody"):
             inner = getattr(node, name, None)
             if inner and isinstance(inner[0], ast.stmt):
@@ -454,7 +467,7 @@ class _Cutter:
     def _named(self, region: Any) -> str:
         name = f"__region_{len(self.regions)}"
         self.regions.append(region)
-        self.names[name] = region
+        self.names[name] = self.loop(region) if self.loop else region
         return name
 
     def _may_be_nest(self, node: ast.For | ast.While) -> bool:

@@ -114,7 +114,10 @@ class ParallelRegion:
         inner: the loops inside of these that are collapsed in kernels of other devices than CPUs.
         captured: the variables of the function that the body reads.
         reductions: the reduction variables of the loop.
+        must_be_kernel: whether it is a kernel where native code is faster, too.
     """
+
+    must_be_kernel = False
 
     def __init__(
         self, source: Source, node: ast.For, local: set[str], options: dict[str, Any]
@@ -492,7 +495,8 @@ class ParallelRegion:
         if kernel is None:
             body = self.body if len(axes) == len(self.loops) else self.inner_body
             body, has_loops = scalarized(self.source, body, self._inferred(types))
-            if has_loops and traits_of(queue).shares_memory and launcher.get() is call_kernel:
+            is_launched = launcher.get() is call_kernel and not self.must_be_kernel
+            if has_loops and traits_of(queue).shares_memory and is_launched:
                 raise KernelCompileError("its array statements are native code on a CPU device")
             loops = (*self.loops, *self.inner)
             variables = {**types, **{loops[axis][0]: WEAK_INT for axis in axes}}
@@ -526,6 +530,25 @@ class ParallelRegion:
     def _launch(
         self, bounds: list[range], given: dict[str, Any], types: dict[str, Any], queue: Any
     ) -> Any:
+        kernel, space, arguments, partials = self.launch_of(bounds, given, types, queue)
+        launcher.get()(kernel, Range(*space), *arguments)
+        self.ran_as = "kernel"
+        return self.results_of(given, types, partials)
+
+    def results_of(
+        self, given: Mapping[str, Any], types: Mapping[str, Any], partials: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """Return the values of the reductions after the loop."""
+        accumulators = self._accumulators(types)
+        return tuple(
+            _combined(each, given[each.name], partial, accumulators[each.name])
+            for each, partial in zip(self.reductions, partials, strict=True)
+        )
+
+    def launch_of(
+        self, bounds: list[range], given: dict[str, Any], types: dict[str, Any], queue: Any
+    ) -> tuple[KernelFunction, tuple[int, ...], list[Any], list[Any]]:
+        """Return the kernel of a call, its range, its arguments, and the partial results."""
         types = {
             name: Known(given[name]) if isinstance(kind, Items) else kind
             for name, kind in types.items()
@@ -541,14 +564,14 @@ class ParallelRegion:
                 value = accumulators[name].dtype.type(value)
             arguments.append(value)
         space = tuple(len(bounds[axis]) for axis in axes)
-        launch = launcher.get()
         extra: list[Any] = []
         partials: list[Any] = []
         if self.reductions:
             library = sys.modules["dparray"]
             total, counts = prod(space), space[1:]
             # The simulator finds races only between iterations that are separate work-items.
-            space = (min(total, self._most_partials(queue)) if launch is call_kernel else total,)
+            most = self._most_partials(queue) if launcher.get() is call_kernel else total
+            space = (min(total, most),)
             partials = [
                 library.empty(space[0], dtype=accumulators[each.name].dtype, sycl_queue=queue)
                 for each in self.reductions
@@ -560,12 +583,7 @@ class ParallelRegion:
             if self.fixed[axis] is None
             for number in (bounds[axis].start, bounds[axis].step)
         ]
-        launch(kernel, Range(*space), *lines, *extra, *arguments)
-        self.ran_as = "kernel"
-        return tuple(
-            _combined(each, given[each.name], partial, accumulators[each.name])
-            for each, partial in zip(self.reductions, partials, strict=True)
-        )
+        return kernel, space, [*lines, *extra, *arguments], partials
 
     def _most_partials(self, queue: Any) -> int:
         """Return the most work-items of a loop with reductions; a GPU holds them together."""

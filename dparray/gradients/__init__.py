@@ -10,6 +10,7 @@ without gradients do not import this package. It may import everything but tools
 """
 
 from dparray.gradients import constant as constant
+from dparray.gradients import loops as loops
 from dparray.gradients import operators as operators
 from dparray.gradients import products as products
 from dparray.gradients import special as special

@@ -79,11 +79,9 @@ def call(function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     writing = WRITING.get(function)
     if writing is not None:
         return writing(*args, **options)
-    if isinstance(function, JitFunction):
-        return _jit(function, args, options)
     of_class = OF_CLASSES.get(type(function))
     if of_class is not None:
-        return of_class(function, args)
+        return of_class(function, args, options)
     of_tile = COMPOSED_OF_TILE.get(getattr(function, "__name__", ""))
     if of_tile is not None:
         # The override has the function without its wrappers, as it is in another namespace.
@@ -174,17 +172,6 @@ def without_rule(function: Any) -> GradientError:
         f"{name} has no derivative{': ' if reason else ''}{reason}; give one with "
         "dp.custom_gradient, or use dp.stop_gradient(x) on its operands"
     )
-
-
-def _jit(function: JitFunction, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Run array code of a compiled function in Python."""
-    code = function.__wrapped__.__code__
-    if "prange" in code.co_names:
-        raise GradientError(
-            f"{function.__name__}: prange loops have no derivative; give one with "
-            "dp.custom_gradient, or write the loop as array statements"
-        )
-    return function.__wrapped__(*args, **options)
 
 
 def _into(function: Any, args: Sequence[Any], options: dict[str, Any], out: Any) -> Any:

@@ -35,7 +35,7 @@ from dparray._runtime import rounding
 from dparray._type_keys import Signature, parse
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
-from dparray.gradients.traced import Level, Spec, Traced, is_float
+from dparray.gradients.traced import Constant, Level, Spec, Traced, alias, is_float
 from dparray.gradients.transforms import Own, innermost, with_tangents
 from dparray.kernel_api import NdRange, Range
 
@@ -47,18 +47,24 @@ _TAPE = "tape of "  # no parameter has a name with spaces
 class AdjointKernel(KernelFunction):
     """The adjoint of a kernel or of another adjoint, as a kernel.
 
-    Its arguments are those of the original, with the cotangents of outputs in their place, then a
-    tape and the gradients of the wanted arguments.
+    Its arguments are those of the original, with the cotangents of outputs in their place, then the
+    outputs that are updated, a tape, and the gradients of the wanted arguments.
+
+    Attributes:
+        form: the original.
+        wanted: the arguments whose gradients it computes.
+        cleared: the outputs whose cotangents are 0 afterwards where the original has written.
+        given: the parameters before the tape.
     """
 
-    def __init__(self, form: Form, wanted: Sequence[str]) -> None:
+    def __init__(self, form: Form, wanted: Sequence[str], cleared: Sequence[str] = ()) -> None:
         kernel = form.kernel
         super().__init__(kernel.py_func, kernel.options, has_item=kernel._has_item)
-        self.form, self.wanted = form, tuple(wanted)
+        self.form, self.wanted, self.cleared = form, tuple(wanted), tuple(cleared)
         self.__name__ = self.__qualname__ = f"adjoint of {kernel.__name__}"
         names = [cotangent(n) if n in form.outputs else n for n in kernel._parameters]
-        self.given = tuple(names)
-        self._parameters = (*names, f"{_TAPE}{kernel.__name__}", *map(gradient, self.wanted))
+        self.given = (*names, *form.updated)
+        self._parameters = (*self.given, f"{_TAPE}{kernel.__name__}", *map(gradient, self.wanted))
         self._checked = self  # Debug mode checks the original.
         self._adjoints: dict[Any, Adjoint] = {}
 
@@ -80,19 +86,18 @@ class AdjointKernel(KernelFunction):
 
     def _made(self, types: Signature) -> Adjoint:
         form = self.form
-        function = form.program(types)
-        dimensions = parse(types[0]).ndim
+        given = form.program(types), parse(types[0]).ndim, self.wanted, tuple(form.outputs)
         try:
-            return adjoint(function, dimensions, self.wanted, tuple(form.outputs), OF_OPS)
+            return adjoint(*given, OF_OPS, form.updated, self.cleared)
         except NoDerivative as error:
-            raise _refused(form.kernel, error) from None
+            raise _refused(form, error) from None
 
     def _forget(self, references: Any) -> None:
         self._adjoints = {}
         super()._forget(references)
 
     def _derived(self, types: Sequence[str]) -> Derived:
-        own = tuple(types[: 1 + len(self.given)])
+        own = tuple(types[: 1 + self.form.count])
 
         def program() -> Function:
             function = self.adjoint(own).function
@@ -106,20 +111,21 @@ class AdjointKernel(KernelFunction):
         """A text that differs from that of other kernels of the same function."""
         form = self.form
         inner = form.kernel.description if isinstance(form.kernel, AdjointKernel) else ""
-        return f"adjoint of {inner or 'it'} by {self.wanted} from {tuple(form.outputs)}"
+        names = self.wanted, tuple(form.outputs), self.cleared
+        return f"adjoint of {inner or 'it'} by {names}"
 
 
 class TapeKernel(AdjointKernel):
     """Computes how many elements of the tape a work-item of an adjoint needs."""
 
-    def __init__(self, form: Form, wanted: Sequence[str]) -> None:
-        super().__init__(form, wanted)
+    def __init__(self, form: Form, wanted: Sequence[str], cleared: Sequence[str]) -> None:
+        super().__init__(form, wanted, cleared)
         self.__name__ = self.__qualname__ = f"tape of {form.kernel.__name__}"
         self._parameters = (*self.given, f"size of {self.__name__}")
 
     def _derived(self, types: Sequence[str]) -> Derived:
         derived = super()._derived(types)
-        own = tuple(types[: 1 + len(self.given)])
+        own = tuple(types[: 1 + self.form.count])
         return Derived(f"tape of {derived.name}", lambda: self.adjoint(own).size())
 
 
@@ -138,9 +144,9 @@ class GatherKernel(AdjointKernel):
         """Return the program for the types of the original's arguments, if there is one."""
         if types not in self._programs:
             form, (name,) = self.form, self.wanted
-            function, dimensions = form.program(types), parse(types[0]).ndim
+            given = form.program(types), parse(types[0]).ndim, name, tuple(form.outputs)
             try:
-                made = gathered(function, dimensions, name, tuple(form.outputs), OF_OPS)
+                made = gathered(*given, OF_OPS, form.updated)
             except NotGathered:
                 made = None
             self._programs[types] = made
@@ -152,7 +158,7 @@ class GatherKernel(AdjointKernel):
 
     def _derived(self, types: Sequence[str]) -> Derived:
         def program() -> Function:
-            made = self.program((self.item, *types[1 : 1 + len(self.given)]))
+            made = self.program((self.item, *types[1 : 1 + self.form.count]))
             assert made is not None
             plain_updates(made.function)
             return made.function
@@ -160,10 +166,10 @@ class GatherKernel(AdjointKernel):
         return Derived(f"gather: {self.description}", program)
 
 
-def _refused(kernel: KernelFunction, error: NoDerivative) -> GradientError:
+def _refused(form: Form, error: NoDerivative) -> GradientError:
     """Return the error for a kernel without a derivative, with its line."""
     place, line = error.place, ""
-    where = f"kernel {kernel.py_func.__name__}"
+    where, kernel = form.title, form.kernel
     if place is not None:
         where += f", line {place.line}"
         line = linecache.getline(place.file, place.line).strip()
@@ -183,24 +189,41 @@ class Form:
 
     Attributes:
         kernel: the kernel.
-        outputs: for each output the input whose shape, dtype and placement it has, or a shape.
-        inputs: the names of the other arguments.
+        outputs: for each output the input whose shape, dtype and placement it has, or a shape. An
+            output that is an input, too, has ``None``; its new value is an array of its own.
+        inputs: the names of the arguments of a call.
+        updated: the outputs that are inputs, too.
+        count: the number of parameters of the kernel.
+        title: what errors call it.
     """
 
-    def __init__(self, kernel: KernelFunction, outputs: Mapping[str, Any]) -> None:
+    def __init__(self, kernel: KernelFunction, outputs: Mapping[str, Any], title: str = "") -> None:
         self.kernel, self.outputs = kernel, dict(outputs)
+        self.title = title or f"kernel {kernel.py_func.__name__}"
         names = kernel.given if isinstance(kernel, AdjointKernel) else kernel._parameters
-        self.inputs = tuple([n for n in names if n not in outputs and not n.startswith(_TAPE)])
+        self.updated: tuple[str, ...] = tuple(
+            [name for name, like in outputs.items() if like is None]
+        )
+        created = outputs.keys() - set(self.updated)
+        self.inputs = tuple([n for n in names if n not in created and not n.startswith(_TAPE)])
+        self.count = len(kernel._parameters)
         self._adjoints: dict[tuple[str, ...], AdjointForm] = {}
 
     def adjoint(self, wanted: Sequence[str]) -> AdjointForm:
-        """Return the form of the adjoint."""
+        """Return the form of the adjoint by some inputs."""
         key = tuple(wanted)
         if key not in self._adjoints:
-            self._adjoints[key] = AdjointForm(
-                AdjointKernel(self, key), {gradient(n): n for n in key}
-            )
+            arrays = [name for name in key if name not in self.outputs]
+            cleared = [name for name in key if name in self.outputs]
+            outputs: dict[str, Any] = {gradient(name): name for name in arrays}
+            outputs |= dict.fromkeys(map(cotangent, cleared))
+            made = AdjointForm(AdjointKernel(self, arrays, cleared), outputs, self.title)
+            self._adjoints[key] = made
         return self._adjoints[key]
+
+    def cotangent_of(self, name: str) -> str:
+        """Return the output of the adjoint that is the cotangent of an input."""
+        return cotangent(name) if name in self.outputs else gradient(name)
 
     def program(self, types: Signature) -> Function:
         """Return the program for the types of its arguments, the item first."""
@@ -214,10 +237,13 @@ class Form:
             raise
 
     def created(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the outputs, filled with zeros."""
+        """Return the outputs: zeros, or copies of inputs."""
         like = next(x for x in values.values() if isinstance(x, ndarray) and x.dtype.kind in "fc")
         made = {}
         for name, shape in self.outputs.items():
+            if shape is None:
+                made[name] = dp.ascontiguousarray(values[name].copy())
+                continue
             spec = Spec(values[shape]) if isinstance(shape, str) else Spec(like).reshaped(shape)
             made[name] = spec.zeros()
         return made
@@ -235,7 +261,7 @@ class Form:
         if wanted:
             if not any(map(is_float, outputs.values())):
                 raise GradientError(
-                    f"kernel {self.kernel.__name__}: its outputs have integer dtypes, and so no "
+                    f"{self.title}: its outputs have integer dtypes, and so no "
                     f"gradient; give a shape, or an input of floats: {next(iter(outputs))}=shape"
                 )
             self.adjoint(wanted).kernel.adjoint(self.types(space, arguments))
@@ -254,23 +280,23 @@ class AdjointForm(Form):
 
     kernel: AdjointKernel
 
-    def __init__(self, kernel: AdjointKernel, outputs: Mapping[str, Any]) -> None:
-        super().__init__(kernel, outputs)
+    def __init__(self, kernel: AdjointKernel, outputs: Mapping[str, Any], title: str) -> None:
+        super().__init__(kernel, outputs, title)
         self._sizes: TapeKernel | None = None
         self._gathers: dict[tuple[str, int], GatherKernel] = {}
 
     def program(self, types: Signature) -> Function:
         """Return the adjoint as a program of its own."""
-        found = self.kernel._made(types[: 1 + len(self.kernel.given)])
+        found = self.kernel._made(types[: 1 + self.kernel.form.count])
         if found.has_tape:
             raise GradientError(
-                f"kernel {self.kernel.py_func.__name__}: only its first derivative is available, "
+                f"{self.title}: only its first derivative is available, "
                 "because its adjoint has a tape for the values that loops carry"
             )
         return found.function
 
     def run(self, space: Any, wanted: Sequence[str], *inputs: Any) -> tuple[Any, ...]:
-        """Launch the adjoint; return the gradients.
+        """Launch the adjoint; return the gradients, then the cotangents that it clears.
 
         Raises:
             GradientError: it has no derivative by one of the wanted inputs.
@@ -278,16 +304,16 @@ class AdjointForm(Form):
         values = dict(zip(self.inputs, inputs, strict=True))
         kernel = self.kernel
         cotangents = [n for n in kernel.given if n in values and n.startswith(cotangent(""))]
-        for name in (*kernel.wanted, *cotangents):
+        for name in (*kernel.wanted, *cotangents, *kernel.form.updated):
             x = dp.ascontiguousarray(values[name])
             # A broadcast array of equal elements may share their memory.
             values[name] = x if x.flags.writeable else x.copy()
-        place = Spec(values[kernel.wanted[0]])
+        place = Spec(values[cotangents[0]])
         for name in kernel.given:
             if name not in values:  # the tape of an adjoint, which is differentiated without one
                 values[name] = place.changed((1,), np.dtype("i4")).zeros()
         given = tuple([values[name] for name in kernel.given])
-        types = kernel.form.types(space, given)
+        types = kernel.form.types(space, given[: kernel.form.count])
         made = {}
         for name in kernel.wanted:
             spec = Spec(values[name])
@@ -298,15 +324,17 @@ class AdjointForm(Form):
             all_types = self.types(space, (*given, tape, *made.values()))
             self.adjoint(wanted).kernel.adjoint(all_types)
         rest = [name for name in kernel.wanted if not self.gather(name, space, types, given, made)]
-        if rest:
-            form = self if len(rest) == len(made) else kernel.form.adjoint(rest)
-            form.scatter(space, types, values, [made[name] for name in rest])
-        return tuple(
-            [
-                d if d.dtype == values[name].dtype else dp.astype(d, values[name].dtype)
-                for name, d in made.items()
-            ]
-        )
+        cleared: list[ndarray] = []
+        if rest or kernel.cleared:
+            form = self
+            if len(rest) < len(made):
+                form = kernel.form.adjoint((*rest, *kernel.cleared))
+            cleared = form.scatter(space, types, values, [made[name] for name in rest])
+        gradients = [
+            d if d.dtype == values[name].dtype else dp.astype(d, values[name].dtype)
+            for name, d in made.items()
+        ]
+        return (*gradients, *cleared)
 
     def gather(
         self,
@@ -342,24 +370,28 @@ class AdjointForm(Form):
         types: Signature,
         values: dict[str, Any],
         made: Sequence[ndarray],
-    ) -> None:
-        """Compute gradients by additions to their elements, which are 0 before."""
+    ) -> list[ndarray]:
+        """Compute gradients by additions to their elements, which are 0 before.
+
+        Return the cotangents that it clears.
+        """
         kernel = self.kernel
         found = kernel.adjoint(types)
+        cotangents = [*map(cotangent, kernel.form.outputs)]
         if found.takes:
-            values = dict(values)
-            for name in map(cotangent, kernel.form.outputs):
-                values[name] = values[name].copy()
-        tape = Spec(made[0]).changed((1,), found.cell.dtype).zeros()
+            values = values | {name: values[name].copy() for name in cotangents}
+        tape = Spec(values[cotangents[0]]).changed((1,), found.cell.dtype).zeros()
         given = tuple([values[name] for name in kernel.given])
         if found.has_tape:
             tape = self.tape(space, given, tape)
         kernel._launch(space, (*given, tape, *made))
+        return [values[cotangent(name)] for name in kernel.cleared]
 
     def tape(self, space: Any, given: tuple[Any, ...], like: ndarray) -> ndarray:
         """Return memory for the values that loops carry, as much as the work-items need."""
         if self._sizes is None:
-            self._sizes = TapeKernel(self.kernel.form, self.kernel.wanted)
+            kernel = self.kernel
+            self._sizes = TapeKernel(kernel.form, kernel.wanted, kernel.cleared)
         needed = Spec(like).changed((1,), np.dtype("i4")).zeros()
         self._sizes._launch(space, (*given, needed))
         items = prod(space.global_range if isinstance(space, NdRange) else space)
@@ -385,9 +417,7 @@ def called(
     if level.recording is not None:
         made: tuple[Any, ...] = level.recording.call(form.run, (space, wanted, *inputs), {})
         return made
-    places = [
-        n for n, x in enumerate(inputs) if type(x) is Traced and x._level is level and is_float(x)
-    ]
+    places = [n for n, x in enumerate(inputs) if is_moved(x, level)]
     values = [x._value if type(x) is Traced and x._level is level else x for x in inputs]
     names = tuple([form.inputs[place] for place in places])
     outs = called(form, space, values, tuple(dict.fromkeys((*names, *wanted))))
@@ -397,9 +427,18 @@ def called(
     def pulled(gs: list[Any]) -> list[Any]:
         given = dict(zip(form.inputs, [read() for read in reads], strict=True))
         given |= {cotangent(name): g for name, g in zip(form.outputs, gs, strict=True)}
-        return list(called(backward, space, [given[name] for name in backward.inputs]))
+        made = called(backward, space, [given[name] for name in backward.inputs])
+        found = dict(zip(backward.outputs, made, strict=True))
+        return [found[form.cotangent_of(name)] for name in names]
 
     return tuple(recorded(level, inputs, places, values, outs, pulled))
+
+
+def is_moved(x: Any, level: Level) -> bool:
+    """Return whether an argument is an array of a transformation, and not a constant of it."""
+    if type(x) is not Traced or x._level is not level or not is_float(x):
+        return False
+    return level.is_forward or type(x._origin[0]) is not Constant
 
 
 def recorded(
@@ -433,6 +472,8 @@ def kept(x: Any) -> Callable[[], Any]:
     The copy is pending. A kernel needs an array in memory, and reads the argument itself as long as
     nobody has written to it, which evaluates the copy.
     """
+    if type(x) is Traced:  # of another transformation
+        x = alias(x)
     if type(x) is not ndarray:
         return lambda: x
     copy = x.copy()

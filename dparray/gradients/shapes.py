@@ -24,7 +24,7 @@ from dparray.gradients.elementwise import function_of, register
 from dparray.gradients.indexing import index_array, scatter
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Joined, Linear, ReadOnlyView, View
-from dparray.gradients.traced import Node, Spec, Traced, constants, leaves_of, on_host
+from dparray.gradients.traced import Constant, Spec, Traced, constants, leaves_of, on_host
 
 
 def _to_shape(g: Any, x: Any, *_: Any, **__: Any) -> Any:
@@ -339,7 +339,7 @@ def constant_like(x: Any, values: Any) -> Any:
         return values
     if x._level.is_forward:
         return with_tangent(values, x._level, None)
-    return Traced(values, x._level, (Node([], [Spec(values)]), 0))
+    return Traced(values, x._level, (Constant([], [Spec(values)]), 0))
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:

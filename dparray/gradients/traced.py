@@ -107,6 +107,12 @@ class Node:
         return ()
 
 
+class Constant(Node):
+    """The origin of an array that depends on no input."""
+
+    __slots__ = ()
+
+
 Origin = tuple[Node, int]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from dparray._functions.user_functions import ElementwiseFunction
 from dparray._kernel.function import KernelFunction
 from dparray._type_keys import code_of
 from dparray.gradients.calls import OF_CLASSES
-from dparray.gradients.kernels import Form, called, kept, recorded
+from dparray.gradients.kernels import Form, called, is_moved, kept, recorded
 from dparray.gradients.public import dp
 from dparray.gradients.tape import matched
 from dparray.gradients.traced import Spec, Traced, is_float
@@ -26,7 +26,9 @@ from dparray.kernel_api import Range
 _FORMS: WeakKeyDictionary[ElementwiseFunction, dict[tuple[bool, ...], Form]] = WeakKeyDictionary()
 
 
-def call_elementwise(function: ElementwiseFunction, operands: Sequence[Any]) -> Any:
+def call_elementwise(
+    function: ElementwiseFunction, operands: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
     """Call a user's function with traced operands, and record it.
 
     Raises:
@@ -41,9 +43,7 @@ def call_elementwise(function: ElementwiseFunction, operands: Sequence[Any]) -> 
         return function(*operands)
     if not is_float(answer):
         return answer
-    places = [
-        n for n, x in enumerate(operands) if type(x) is Traced and x._level is level and is_float(x)
-    ]
+    places = [n for n, x in enumerate(operands) if is_moved(x, level)]
     are_arrays = tuple([isinstance(x, ndarray | Traced) for x in values])
     form = _form(function, are_arrays)
     backward = form.adjoint([form.inputs[place] for place in places])

@@ -345,16 +345,6 @@ def test_compiled_functions_of_array_code_have_gradients() -> None:
 
     check(lambda x: compiled(x, 2.0))
 
-    @dp.jit
-    def loop(x: Any) -> Any:
-        y = dp.zeros_like(x)
-        for i in dp.prange(len(x)):
-            y[i] = x[i]
-        return y
-
-    with pytest.raises(GradientError, match="prange"):
-        dp.grad(lambda x: dp.sum(loop(x)))(dp.asarray(X))
-
 
 def test_numpys_functions_of_traced_arrays_have_gradients() -> None:
     check(lambda x: np.sum(np.sin(x) * np.float64(2)) + np.concatenate([x, x]).mean())
