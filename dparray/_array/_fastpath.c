@@ -29,8 +29,8 @@
 
 static PyTypeObject *array_type;
 static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type;
-static Py_ssize_t at_node, at_alias, at_shape, at_dtype, at_size;
-static PyTypeObject *node_type, *scalar_type, *canonical_type, *layout_type;
+static Py_ssize_t at_node, at_alias, at_shape, at_dtype, at_size, at_strides, at_offset;
+static PyTypeObject *node_type, *scalar_type, *canonical_type, *layout_type, *block_type;
 static PyObject *slow_order, *placement, *holds_open, *options, *graph_operations, *square;
 static PyObject *working;       /* queues with work that may not be complete */
 static int is_host_tier_on;     /* the option `host_tier`, as `follow` sets it */
@@ -49,7 +49,7 @@ static PyObject *allocate; /* memory of the pool */
 static PyObject *host_view, *materialize;
 static PyObject *block_is_ready; /* of a block, and whether it is to be written */
 
-static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
+static PyObject *slow_getitem, *slow_setitem, *slow_element, *slow_assign, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
 static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
 static PyObject *joins_word, *broadcasts_word, *folds_word, *device_word;
@@ -489,7 +489,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
     struct { const char *name; PyObject **where; } parts[] = {
         {"ndarray", &type}, {"working", &working}, {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
         {"traced_call", &traced_call},
-        {"getitem", &slow_getitem}, {"setitem", &slow_setitem}, {"matmul", &slow_matmul},
+        {"getitem", &slow_getitem}, {"setitem", &slow_setitem},
+        {"element", &slow_element}, {"assign", &slow_assign}, {"matmul", &slow_matmul},
         {"array_ufunc", &slow_ufunc}, {"float", &slow_float}, {"int", &slow_int},
         {"index", &slow_index}, {"bool", &slow_bool}, {"numpy_matmul", &numpy_matmul},
         {"shape", &slow_shape}, {"ndim", &slow_ndim}, {"size", &slow_size},
@@ -556,6 +557,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"_host_view", &at_seen}, {"_block", &at_block}, {"_packed", &at_packed},
         {"queue", &at_queue}, {"usm_type", &at_usm_type}, {"_node_kept", &at_node},
         {"_alias", &at_alias}, {"_shape", &at_shape}, {"_dtype", &at_dtype}, {"_size", &at_size},
+        {"_strides", &at_strides}, {"_offset", &at_offset},
     };
     for (size_t at = 0; at < sizeof slots / sizeof *slots; at++)
         if ((*slots[at].where = offset_of(array_type, slots[at].name)) < 0)
@@ -620,6 +622,7 @@ static PyMethodDef functions[] = {
     {"lazy_fold", lazy_fold, METH_VARARGS, NULL},
     {"known_launch", known_launch_of, METH_O, NULL},
     {"launch_known", (PyCFunction)(void (*)(void))launch_known, METH_FASTCALL, NULL},
+    {"launch_packed", launch_packed, METH_VARARGS, NULL},
     {"use_threads", use_threads, METH_O, NULL},
     {"copy_rows", copy_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

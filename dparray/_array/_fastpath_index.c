@@ -244,14 +244,83 @@ slow:
     return general(slow_getitem, self, index, NULL);
 }
 
+/* The view of an array in memory that the host does not see, which a basic index selects. NumPy
+ * computes its layout from a header over no memory: with an Ellipsis in the index, it reads no element.
+ * NULL without an exception for all other arrays and indices, and for empty views. `is_element` is set
+ * if integers select one element. */
+static PyObject *view_of_memory(PyObject *self, PyObject *index, int *is_element)
+{
+    PyObject *shape = SLOT(self, at_shape), *strides = SLOT(self, at_strides), *made = NULL;
+    PyObject *offset = SLOT(self, at_offset), *dtype = SLOT(self, at_dtype);
+    npy_intp extents[MAX_DIMENSIONS], steps[MAX_DIMENSIONS];
+    char *first = (char *)(size_t)4096;
+    if (Py_TYPE(self) != array_type || !shape || !strides || !offset || !dtype || !is_plain(index) ||
+        !SLOT(self, at_queue) || !SLOT(self, at_usm_type) || !SLOT(self, at_block) ||
+        Py_TYPE(SLOT(self, at_block)) != block_type || seen_of(self))
+        return NULL;
+    Py_ssize_t count = PyTuple_Size(shape);
+    for (Py_ssize_t axis = 0; axis < count && axis < MAX_DIMENSIONS; axis++) {
+        extents[axis] = PyLong_AsSsize_t(PyTuple_GetItem(shape, axis));
+        steps[axis] = PyLong_AsSsize_t(PyTuple_GetItem(strides, axis));
+    }
+    if (count > MAX_DIMENSIONS)
+        return NULL;
+    Py_INCREF(dtype);
+    PyObject *header = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)dtype, (int)count,
+                                            extents, steps, first, 0, NULL);
+    PyObject *whole = Py_TYPE(index) == &PyTuple_Type ? Py_NewRef(index) : PyTuple_Pack(1, index);
+    int has_rest = whole == NULL;
+    for (Py_ssize_t at = 0; !has_rest && at < PyTuple_Size(whole); at++)
+        has_rest = PyTuple_GetItem(whole, at) == Py_Ellipsis;
+    if (!has_rest) {
+        PyObject *rest = PyTuple_Pack(1, Py_Ellipsis), *key = NULL;
+        if (rest)
+            key = PySequence_Concat(whole, rest);
+        Py_XDECREF(rest);
+        Py_DECREF(whole);
+        whole = key;
+    }
+    PyObject *found = header && whole ? PyObject_GetItem(header, whole) : NULL;
+    if (found && PyArray_SIZE(AS_ARRAY(found)) && (made = new_array(SLOT(self, at_queue),
+                                                                    SLOT(self, at_usm_type)))) {
+        put(made, at_block, SLOT(self, at_block));
+        put(made, at_dtype, dtype);
+        SLOT(made, at_shape) = PyObject_GetAttrString(found, "shape");
+        SLOT(made, at_strides) = PyObject_GetAttrString(found, "strides");
+        SLOT(made, at_size) = PyLong_FromSsize_t(PyArray_SIZE(AS_ARRAY(found)));
+        SLOT(made, at_offset) = PyLong_FromSsize_t(PyLong_AsSsize_t(offset) +
+                                                   (PyArray_BYTES(AS_ARRAY(found)) - first));
+        PyObject_GC_UnTrack(made);
+        *is_element = !has_rest && PyArray_NDIM(AS_ARRAY(found)) == 0;
+    }
+    Py_XDECREF(header);
+    Py_XDECREF(whole);
+    Py_XDECREF(found);
+    if (PyErr_Occurred() && is_fallback_error())
+        Py_CLEAR(made);
+    return made;
+}
+
 static PyObject *getitem(PyObject *self, PyObject *index)
 {
     /* A reference of its own: another thread may give the array other memory meanwhile. */
-    PyObject *seen = view_to_index(self);
-    if (!seen)
-        return is_fallback_error() ? general(slow_getitem, self, index, NULL) : NULL;
-    PyObject *found = getitem_of(self, seen, index);
-    Py_DECREF(seen);
+    PyObject *seen = view_to_index(self), *found;
+    int is_element = 0;
+    if (seen) {
+        found = getitem_of(self, seen, index);
+        Py_DECREF(seen);
+        return found;
+    }
+    if (!is_fallback_error())
+        return NULL;
+    found = view_of_memory(self, index, &is_element);
+    if (!found)
+        return PyErr_Occurred() ? NULL : general(slow_getitem, self, index, NULL);
+    if (is_element) { /* a copy: later writes do not change it, as in NumPy */
+        PyObject *view = found;
+        found = general(slow_element, view, NULL, NULL);
+        Py_DECREF(view);
+    }
     return found;
 }
 
@@ -404,6 +473,42 @@ static int write_now(PyObject *self, PyObject *index, PyObject *value)
     return !done && PyErr_Occurred() && !is_fallback_error() ? -1 : done;
 }
 
+/* Whether a value is already at its destination, as after x[1:] += 1. */
+static int is_there(PyObject *part, PyObject *value)
+{
+    const Py_ssize_t places[] = {at_offset, at_shape, at_strides, at_dtype};
+    int is_same = Py_TYPE(value) == array_type && SLOT(value, at_block) == SLOT(part, at_block);
+    for (int at = 0; is_same && at < 4; at++) {
+        PyObject *other = SLOT(value, places[at]);
+        is_same = other && PyObject_RichCompareBool(SLOT(part, places[at]), other, Py_EQ) == 1;
+    }
+    return is_same;
+}
+
+/* Write to a part of an array in memory that the host does not see: 1 if it is done, 0 if the general way
+ * is to do it, -1 with an exception. */
+static int write_in_memory(PyObject *self, PyObject *index, PyObject *value)
+{
+    int is_element, is_done;
+    PyObject *part = index == Py_Ellipsis ? NULL : view_of_memory(self, index, &is_element);
+    if (!part)
+        return PyErr_Occurred() ? -1 : 0;
+    PyObject *strides = SLOT(self, at_strides);
+    for (Py_ssize_t axis = 0; axis < PyTuple_Size(strides); axis++)
+        if (PyLong_AsSsize_t(PyTuple_GetItem(strides, axis)) == 0) { /* it may be read-only */
+            Py_DECREF(part);
+            return 0;
+        }
+    is_done = is_there(part, value);
+    if (!is_done) {
+        PyObject *result = general(slow_assign, part, value, NULL);
+        is_done = result ? 1 : -1;
+        Py_XDECREF(result);
+    }
+    Py_DECREF(part);
+    return is_done;
+}
+
 static int setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     if (!value) {
@@ -411,6 +516,8 @@ static int setitem(PyObject *self, PyObject *index, PyObject *value)
         return -1;
     }
     int done = write_now(self, index, value);
+    if (!done)
+        done = write_in_memory(self, index, value);
     if (done)
         return done < 0 ? -1 : 0;
     PyObject *result = general(slow_setitem, self, index, value);

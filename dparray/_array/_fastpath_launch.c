@@ -6,7 +6,6 @@
  * numbers of the expression never change. */
 #define MAX_ARGUMENTS 64
 #define MAX_NEW 8
-static PyTypeObject *block_type;
 static Py_ssize_t block_slots[3], segment_slots[2]; /* pointer, segment, readers; used, written */
 static PyObject *in_order, *in_order_word, *others_work, *note_recent, *lock_order, *unlock_order;
 static PyObject *count_word, *done_word, *last_word, *launched_word, *others_word;
@@ -38,7 +37,7 @@ typedef struct {
     int driver, is_long; /* whether the host's last run was long */
     void *kernel, *queue_at;
     int64_t words[WORDS]; /* from the driver's `for_launch`; for CUDA the context */
-    size_t extents[3], local[3], dimensions, has_local, count;
+    size_t extents[3], local[3], dimensions, has_local, count, filled; /* addresses from the start */
     int kinds[MAX_ARGUMENTS];
     void *addresses[MAX_ARGUMENTS];
     int arrays, reads, numbers, leaves, output;
@@ -88,8 +87,8 @@ static PyObject *known_launch_of(PyObject *module, PyObject *spec)
     if (!copy_bytes(extents, known->extents, sizeof known->extents, &nbytes) ||
         (known->has_local && !copy_bytes(local, known->local, sizeof known->local, &places)) ||
         !copy_bytes(kinds, known->kinds, sizeof known->kinds, &known->count) ||
-        !copy_bytes(addresses, known->addresses, sizeof known->addresses, &places) ||
         !copy_bytes(words, known->words, sizeof known->words, &places) ||
+        !copy_bytes(addresses, known->addresses, sizeof known->addresses, &places) ||
         PyTuple_Size(known->new) > MAX_NEW || known->driver == DRIVERS || !orders_of[known->driver] ||
         (known->driver == CUDA && !known->has_local)) {
         PyMem_Free(known);
@@ -97,6 +96,7 @@ static PyObject *known_launch_of(PyObject *module, PyObject *spec)
     }
     known->dimensions = nbytes / sizeof(size_t);
     known->count /= sizeof(int);
+    known->filled = places / sizeof(void *);
     for (int at = 0; at < known->arrays; at++)
         if (!PyArg_ParseTuple(PyTuple_GetItem(arrays, at), "ii", &known->array[at].at,
                               &known->array[at].slot))
@@ -147,11 +147,14 @@ static int add_launch(PyObject *order, PyObject *event, PyObject *last, PyObject
         is_added = mark && PyObject_SetAttr(order, last_word, event) == 0 &&
                    set_number(order, launched_word, added) && set_number(order, count_word, added) &&
                    (!is_other || set_number(order, others_word, added));
-        for (int at = 0; is_added && at < count; at++) {
-            put(memory[at], segment_slots[0], mark);
-            if (at >= reads)
-                put(memory[at], segment_slots[1], mark);
-        }
+        for (int at = 0; is_added && at < count; at++)
+            if (memory[at] == Py_None)
+                is_other = is_other || set_number(order, others_word, added);
+            else {
+                put(memory[at], segment_slots[0], mark);
+                if (at >= reads)
+                    put(memory[at], segment_slots[1], mark);
+            }
     } else if (now) { /* another thread has launched meanwhile */
         PyObject *all = PyTuple_New(count);
         for (int at = 0; all && at < count; at++)
@@ -324,8 +327,10 @@ static int (*const submit_to[DRIVERS])(known_launch *, void **, PyObject *, PyOb
 #define MAX_UNFINISHED 512
 
 /* Submit a kernel whose addresses are there, in order with its queue, `launch` of
- * `dparray/_runtime/launch.py`; 1 if it was, 0 if the driver refuses it, -1 with an exception. */
-static int submit_known(known_launch *known, void **addresses, PyObject *const *memory)
+ * `dparray/_runtime/launch.py`. Its event; NULL if the driver refuses it, or with an exception. The first
+ * `reads` of `count` segments are only read. */
+static PyObject *submit_known(known_launch *known, void **addresses, PyObject *const *memory,
+                              int count, int reads)
 {
     PyObject *order = PyObject_CallFunctionObjArgs(orders_of[known->driver], known->queue, NULL);
     PyObject *done = NULL, *last = NULL, *after = NULL, *event = NULL, *noted_ = NULL;
@@ -357,7 +362,7 @@ static int submit_known(known_launch *known, void **addresses, PyObject *const *
     found = submit_to[known->driver](known, addresses, after, &event);
     if (found == 1 &&
         !((complete < seen || PyList_Append(after, last) == 0) &&
-          add_launch(order, event, last, after, seen, memory, known->arrays, known->reads) &&
+          add_launch(order, event, last, after, seen, memory, count, reads) &&
           note_work(known->queue)))
         found = -1;
 out:
@@ -365,9 +370,10 @@ out:
     Py_XDECREF(done);
     Py_XDECREF(last);
     Py_XDECREF(after);
-    Py_XDECREF(event);
     Py_XDECREF(noted_);
-    return found;
+    if (found != 1)
+        Py_CLEAR(event);
+    return event;
 }
 
 /* take_driver(name, order_of, functions, guards): how launches of a driver are submitted. */
@@ -487,7 +493,9 @@ static PyObject *launch_known(PyObject *module, PyObject *const *args, Py_ssize_
         addresses[known->array[at].at] = first + PyLong_AsSsize_t(PyTuple_GetItem(layout, 1));
         memory[at] = SLOT(block, block_slots[1]);
     }
-    is_done = submit_known(known, addresses, memory);
+    PyObject *event = submit_known(known, addresses, memory, known->arrays, known->reads);
+    is_done = event ? 1 : PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF(event);
     for (int at = 0; is_done == 1 && at < made; at++)
         if (PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(known->new, at), 0)) == known->output &&
             PART(node, LAYOUT) == Py_None)
@@ -500,4 +508,42 @@ refused:
     if (!is_done && known->is_long)
         Py_RETURN_NONE;
     return PyBool_FromLong(is_done);
+}
+
+/* launch_packed(known, arguments, memory, reads): the event of a launch of packed arguments, which follow
+ * those of `known`; None if Python is to launch it. */
+static PyObject *launch_packed(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *arguments, *segments, *packed[2 * MAX_ARGUMENTS], *memory[MAX_ARGUMENTS];
+    PyObject *event = NULL;
+    void *addresses[MAX_ARGUMENTS];
+    int reads;
+    if (!PyArg_ParseTuple(args, "OOOi", &capsule, &arguments, &segments, &reads))
+        return NULL;
+    known_launch *known = PyCapsule_GetPointer(capsule, "known");
+    Py_ssize_t given = PySequence_Size(arguments), count = PySequence_Size(segments), held = 0;
+    size_t filled = known ? known->filled : 0, nbytes;
+    if (!known || given < 0 || count < 0)
+        return NULL;
+    /* On the host, the arguments decide whether a user's kernel is short, so Python launches it. */
+    if (count > MAX_ARGUMENTS || given > MAX_ARGUMENTS || known->driver == HOST)
+        Py_RETURN_NONE;
+    memcpy(addresses, known->addresses, filled * sizeof(void *));
+    for (; held < given; held++) {
+        packed[held] = PySequence_GetItem(arguments, held);
+        PyObject *bytes = packed[held] ? PyTuple_GetItem(packed[held], 1) : NULL;
+        if (!copy_bytes(bytes, addresses + filled, sizeof addresses - filled * sizeof(void *), &nbytes)) {
+            held++;
+            goto refused;
+        }
+        filled += nbytes / sizeof(void *);
+    }
+    for (; held < given + count; held++)
+        packed[held] = memory[held - given] = PySequence_GetItem(segments, held - given);
+    if (filled == known->count && !PyErr_Occurred())
+        event = submit_known(known, addresses, memory, (int)count, reads);
+refused:
+    while (held)
+        Py_XDECREF(packed[--held]);
+    return event || PyErr_Occurred() ? event : Py_NewRef(Py_None);
 }

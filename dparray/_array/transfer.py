@@ -49,6 +49,8 @@ def asnumpy(self: ndarray) -> np.ndarray:
             if _hooks.subscribers:
                 _hooks.emit("copy", source=self.queue, target="host", nbytes=values.nbytes)
             return copy
+    if values is None and self._block is None and not traits_of(self.queue).shares_memory:
+        return _read(self)
     return copies.copy_to_host(readable_layout(self))
 
 
@@ -77,12 +79,16 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
             place = element.queue
             _hooks.emit("copy", source=place, target="host", nbytes=values.nbytes)
         return values.item()
-    source = _source_of_copy(element)
+    return _read(element).item()
+
+
+def _read(x: ndarray) -> np.ndarray:
+    source = _source_of_copy(x)
     if source is not None:
-        value = copies.copy_to_host(source).item()
-        if element._node.layout is None:  # Before a write to the source, the copy is computed.
-            return value
-    return copies.copy_to_host(readable_layout(element)).item()
+        values = copies.copy_to_host(source)
+        if x._node.layout is None:  # Before a write to the source, the copy is computed.
+            return values
+    return copies.copy_to_host(readable_layout(x))
 
 
 def _source_of_copy(x: ndarray) -> Any:

@@ -14,7 +14,7 @@ from dparray import _hooks, config, device, memory
 from dparray._compiler import compile
 from dparray._driver import drivers_in_use
 from dparray._evaluate import background
-from dparray._runtime import host_maps
+from dparray._runtime import host_maps, launch
 from dparray._runtime.queues import wait
 from dparray.exceptions import ForkError
 from dparray.memory import pool
@@ -43,6 +43,7 @@ def _in_child() -> None:
         return
     config.host_tier = False  # Otherwise the answer would depend on an array's size.
     pool.allocate = memory.allocate = _refuse
+    launch.launch_packed = None  # It reads no order of a queue whose work has ended.
     for driver in used:
         driver.forbid(_refuse)
 

@@ -200,8 +200,10 @@ def _overlaps(value: Node, target: Layout) -> bool:
     block, offset, shape, strides, dtype = target
     memory = block.memory
     order = pending_order([value])
-    if any(read.block.memory is memory for node in order for read in layouts_of_whole(node)):
-        return True
+    for node in order:  # A generator here and in `_reads` is a call for each value.
+        for read in layouts_of_whole(node):
+            if read.block.memory is memory:
+                return True
     for read in [value.layout] if value.layout is not None else memory_read_by(order):
         if read.block.memory is memory and read[1:] != target[1:]:
             one = (read.offset, read.shape, read.strides, read.dtype.itemsize)
@@ -212,7 +214,10 @@ def _overlaps(value: Node, target: Layout) -> bool:
 
 def _reads(value: Node, block: Block) -> bool:
     """Return whether a leaf is stored in the block."""
-    return any(read.block.memory is block.memory for read in _read_by(value))
+    memory, is_read = block.memory, False
+    for read in _read_by(value):
+        is_read = is_read or read.block.memory is memory
+    return is_read
 
 
 def _copied(value: Node) -> Node:

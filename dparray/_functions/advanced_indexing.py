@@ -29,7 +29,8 @@ from dparray._evaluate import limits
 from dparray._functions.indexing import check_inside, nonzero, taken_by_host
 from dparray._functions.single_precision import in_single, takes_bfloat16
 from dparray._placement import common_placement, placement_of
-from dparray.algorithms.compaction import can_compact, compact
+from dparray.algorithms import tiles
+from dparray.algorithms.compaction import can_compact
 from dparray.algorithms.gather import can_gather, gather, put
 from dparray.algorithms.selection import (
     can_select,
@@ -292,14 +293,17 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
         small = compute_small(_by_entries, x, *index)
         if small is not None:
             return small
-    index = _with_host_data_here(x, index)
+    if type(index) is not ndarray:
+        index = _with_host_data_here(x, index)
     named = _operands(x, index)
     placement = common_placement("x[index]", named)
     mask = _only_mask(index)
     if mask is not None and can_select(x, mask):
         return selected(x, mask, placement)
     if mask is not None and 0 < mask.size == x.size and can_compact(x):
-        return compact(*(each if each.ndim == 1 else each.reshape(-1) for each in (x, mask)))
+        if len(x.shape) > 1:
+            x, mask = x.reshape(-1), mask.reshape(-1)
+        return tiles.select(x, mask, placement)
     axis = _gathered_axis(x, index)
     if axis is not None:
         taken = taken_by_host("x[index]", x, named[1], axis, placement)

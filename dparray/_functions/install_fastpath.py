@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _hooks, _log, _placement, config
-from dparray._array import allocation, apply, fastpath, host_fastpath
+from dparray._array import allocation, apply, assignment, fastpath, host_fastpath, subscript
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
@@ -35,7 +35,7 @@ from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
 from dparray._layout import Layout
-from dparray._runtime import host_maps, queues
+from dparray._runtime import host_maps, launch, queues
 from dparray.memory import pool
 from dparray.memory.segments import Block, Segment
 
@@ -70,6 +70,8 @@ def install(module: Any) -> None:
         "one_core_products": products.ONE_CORE_PRODUCTS,
         "small_product": products._small_product,
         "host_view": host_view,
+        "element": subscript._element,
+        "assign": assignment.assign,
         "is_ready": lambda block, writes: host.is_ready(block, writes),
         "materialize": materialize,
         "Node": Node,
@@ -146,6 +148,7 @@ def install(module: Any) -> None:
     apply.make_lazy_fold = module.lazy_fold
     bound_plan.make_launch = module.known_launch
     bound_plan.launch_bound = module.launch_known
+    launch.make_known, launch.launch_packed = module.known_launch, module.launch_packed
     host_operations.copy_rows = module.copy_rows
     follow()
     _hooks.when_set("host_tier", follow)

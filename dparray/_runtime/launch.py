@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from threading import get_ident
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from dparray._runtime.packing import (
 )
 from dparray._runtime.queues import note_work
 from dparray._runtime.rounding import INDEX_LIMIT
-from dparray.exceptions import KernelExecutionError, KernelRangeError
+from dparray.exceptions import ForkError, KernelExecutionError, KernelRangeError
 
 
 def check_range(
@@ -73,8 +73,11 @@ def check_groups(kernel: str, queue: Queue, size: Sequence[int], local: Sequence
             )
 
 
-def check_local_memory(kernel: str, queue: Queue, asked: int) -> None:
+def check_local_memory(kernel: str, queue: Queue, arguments: Sequence[Packed]) -> None:
     """Raise ``KernelRangeError`` if a group needs more local memory than the device has."""
+    asked = 0
+    for argument in arguments:  # A comprehension is one more call up to Python 3.11.
+        asked += argument.local_nbytes
     available = traits_of(queue).local_memory
     if asked > available:
         raise KernelRangeError(
@@ -111,6 +114,7 @@ class Ready(NamedTuple):
         extents: the requested sizes as arguments, if the kernel takes them.
         kinds: the types of all arguments, equal to the types of the kernel's parameters.
         takes_local: whether the arguments include local memory.
+        known: the launch of the compiled module; ``None`` if there is none.
     """
 
     address: int
@@ -118,9 +122,15 @@ class Ready(NamedTuple):
     extents: Packed | None
     kinds: bytes
     takes_local: bool
+    known: Any
 
 
 _MAX_READY = 1024
+
+#: Creates a launch of the compiled module, and submits it with packed arguments. ``None`` without
+#: that module.
+make_known: Callable[[tuple[Any, ...]], Any] | None = None
+launch_packed: Callable[[Any, Any, Any, int], DriverEvent | None] | None = None
 
 
 def _made_ready(
@@ -144,9 +154,25 @@ def _made_ready(
                 check_groups(kernel.name, queue, size, local)
     parameters = arguments if extents is None else (extents, *arguments)
     kinds = b"".join([each.kinds for each in parameters])
-    ready = Ready(built.address, pack_range(size, local), extents, kinds, has_local_memory(kinds))
+    space = pack_range(size, local)
+    known = _known(kernel.name, queue, built.address, space, extents, kinds)
+    ready = Ready(built.address, space, extents, kinds, has_local_memory(kinds), known)
     kernel.ready[queue, global_range, local_range] = ready
     return ready
+
+
+def _known(
+    name: str, queue: Queue, address: int, space: PackedRange, extents: Packed | None, kinds: bytes
+) -> Any:
+    """Return the launch of the compiled module; ``None`` if Python is to submit."""
+    driver = driver_of(queue)
+    words = None if make_known is None else driver.for_launch(queue, address, space)
+    if make_known is None or words is None:
+        return None
+    first = b"" if extents is None else extents.addresses
+    place = driver.address_of(queue)
+    launch = (extents, queue, name, address, place, space.extents, space.local, kinds, first)
+    return make_known((*launch, (), 0, (), (), 0, 0, 0, driver.name, words))
 
 
 def _rounded(queue: Queue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
@@ -175,8 +201,7 @@ def check_launch(
     kernel.built_for(queue)
     check_range(kernel.name, queue, global_range, local_range)
     if local_range is not None:
-        asked = sum([argument.local_nbytes for argument in arguments])
-        check_local_memory(kernel.name, queue, asked)
+        check_local_memory(kernel.name, queue, arguments)
 
 
 _recent = _hooks.recent.append
@@ -214,38 +239,30 @@ def launch(
     ready = kernel.ready.get((queue, global_range, local_range))
     if ready is None:
         ready = _made_ready(kernel, queue, global_range, local_range, arguments)
-    address, index_space, extents, kinds, takes_local = ready
-    if takes_local:
-        asked = sum([argument.local_nbytes for argument in arguments])
-        check_local_memory(kernel.name, queue, asked)
+    if ready.takes_local:
+        check_local_memory(kernel.name, queue, arguments)
     driver = by_type[type(queue)]
-    order = driver.order_of(queue)
-    seen = order.count
-    dependencies = order.before_launch()
-    if depends_on:
-        dependencies = [*depends_on, *dependencies]
-    target, start = queue, 0.0
+    event, target, start = None, queue, 0.0
     if _hooks.subscribers:
         target, start = profiled.target_of(queue), time.perf_counter()
-    _recent((kernel.name, "kernel", queue, get_ident()))
-    addresses = b"".join([argument.addresses for argument in arguments])
-    if extents is not None:
-        addresses = extents.addresses + addresses
     try:
-        event = driver.submit(address, target, kinds, addresses, index_space, dependencies)
+        if launch_packed is not None and ready.known and not (depends_on or _hooks.subscribers):
+            event = launch_packed(ready.known, arguments, memory, reads)
+        if event is None:
+            event = _submit(kernel.name, ready, arguments, queue, target, depends_on, memory, reads)
         if event is not None:
-            order.add_launch(event, dependencies, seen, memory, reads)
             for each in memory:
                 if each is not None and each.nbytes >= MIN_LONG_BYTES:
-                    order.note_long()
+                    driver.order_of(queue).note_long()
                     break
             if keep_alive:
                 with driver.foreign_calls(queue):
                     driver.keep_until(queue, keep_alive, event)
-            note_work(queue)
+    except ForkError:
+        raise
     except BaseException:
         # An interrupt may come after the kernel was submitted and before anything waits for it.
-        _note_interrupted(order, queue, target, keep_alive)
+        _note_interrupted(driver.order_of(queue), queue, target, keep_alive)
         raise
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
@@ -261,6 +278,36 @@ def launch(
             arguments=arguments,
             nbytes=sum(dict(arrays_of(arguments)).values()),
         )
+    return event
+
+
+def _submit(
+    name: str,
+    ready: Ready,
+    arguments: Sequence[Packed],
+    queue: Queue,
+    target: Queue,
+    depends_on: Iterable[DriverEvent],
+    memory: Sequence[Marked | None],
+    reads: int,
+) -> DriverEvent | None:
+    """Submit a kernel to ``target``, which stands for ``queue``; ``None`` if the driver rejects it.
+
+    The same as `launch_packed` of the compiled module, which has no profiling.
+    """
+    driver = by_type[type(queue)]
+    order = driver.order_of(queue)
+    seen = order.count
+    dependencies = [*depends_on, *order.before_launch()]
+    _recent((name, "kernel", queue, get_ident()))
+    addresses = b"".join([argument.addresses for argument in arguments])
+    if ready.extents is not None:
+        addresses = ready.extents.addresses + addresses
+    space = ready.index_space
+    event = driver.submit(ready.address, target, ready.kinds, addresses, space, dependencies)
+    if event is not None:
+        order.add_launch(event, dependencies, seen, memory, reads)
+        note_work(queue)
     return event
 
 

@@ -131,6 +131,7 @@ def in_groups(
     return Rounded(tuple(rounded), tuple(local))
 
 
+@lru_cache
 def is_whole(size: Sequence[int], groups: Sequence[int]) -> bool:
     """Return whether a range needs no pieces.
 

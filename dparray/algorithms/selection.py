@@ -49,7 +49,8 @@ _TILE = 1 << 15
 def is_large_mask(x: ndarray, mask: ndarray) -> bool:
     """Return whether a mask fits the first axes of ``x``, and a kernel should select by it."""
     is_worth = mask.size >= MIN_ELEMENTS or (mask.size and not runs_scans(x.queue))
-    return bool(is_worth) and mask.shape == x.shape[: mask.ndim]
+    shape = mask.shape
+    return bool(is_worth) and shape == x.shape[: len(shape)]
 
 
 def can_locate(x: ndarray) -> bool:
@@ -67,10 +68,10 @@ def can_locate(x: ndarray) -> bool:
 def can_select(x: ndarray, mask: ndarray) -> bool:
     """Return whether the kernels can select the elements of ``x`` by ``mask``, worth a launch."""
     return (
-        is_large_mask(x, mask)
-        and mask.ndim == x.ndim
+        runs_scans(x.queue)
+        and is_large_mask(x, mask)
+        and mask.shape == x.shape
         and x.dtype != np.float16
-        and runs_scans(x.queue)
     )
 
 

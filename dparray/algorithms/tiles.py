@@ -163,17 +163,18 @@ def positions(mask: ndarray) -> ndarray:
 def _selected(
     x: ndarray, mask: ndarray, where: Placement, dtype: np.dtype[Any], is_index: bool
 ) -> ndarray:
-    words = _words(mask)
+    values, flags = materialize(x), materialize(mask)
+    words = _words(flags)
     make = functools.partial(_make_selection, mask, words, dtype, is_index)
-    form = (*materialize(x)[2:], *materialize(mask)[2:], words[2], dtype, is_index, LOOKS_BACK)
+    form = (*values[2:], *flags[2:], words[2], dtype, is_index, LOOKS_BACK)
     key = ("select", mask.queue, traits_of(mask.queue), get_ident(), *form)
     carries, select = known(key, make)
-    carry = carries(mask, words)
+    carry = carries(flags, words)
     block, _, (count,), strides, int64 = carry
     (size,) = copy_to_host(Layout(block, 8 * (count - 1), (1,), strides, int64))
     out = empty_on(where, (int(size),), dtype)
     if size:
-        select(x, mask, words, carry, materialize(out)[0])
+        select(values, flags, words, carry, materialize(out)[0])
     return out
 
 
@@ -191,7 +192,7 @@ def _make_selection(
 
     launch = Launch(selecting, index_space, *arguments)
 
-    def select(x: ndarray, mask: ndarray, words: Layout, carry: Layout, out: Block) -> None:
+    def select(x: Layout, mask: Layout, words: Layout, carry: Layout, out: Block) -> None:
         # The kernel does not read the size of the result, so one launch serves all sizes.
         launch(x, mask, words, carry, Layout(out, 0, mask.shape, (dtype.itemsize,), dtype))
 
@@ -206,17 +207,17 @@ def _make_selection(
     arguments_of_count = ("r", "r", "w", progress, LocalAccessor(lanes, int64), one, one)
     count = Launch(counting, NdRange(groups * lanes, lanes), *arguments_of_count)
 
-    def counted(mask: ndarray, words: Layout) -> Layout:
-        carry = allocate(mask.queue, "device", (tiles + 1,), int64)
+    def counted(mask: Layout, words: Layout) -> Layout:
+        carry = allocate(mask.block.queue, "device", (tiles + 1,), int64)
         count(mask, words, carry)
         return carry
 
     return counted, select
 
 
-def _words(mask: ndarray) -> Layout:
+def _words(mask: Layout) -> Layout:
     """Return the memory of a mask as uint64, without elements if it is not aligned."""
-    block, offset, (size,), strides, _ = materialize(mask)
+    block, offset, (size,), strides, _ = mask
     is_aligned = (block.pointer + offset) % 8 == 0 and strides == (1,)
     shape = (size // 8 if is_aligned else 0,)
     return Layout(block, offset if is_aligned else 0, shape, (8,), np.dtype(np.uint64))
@@ -231,7 +232,7 @@ def _tiles(x: ndarray) -> tuple[NdRange, int, int]:
 
 def _make_carries(
     op: str, x: ndarray, dtype: np.dtype[Any], start: Any
-) -> Callable[[ndarray], Layout]:
+) -> Callable[[ndarray | Layout], Layout]:
     """Return a function of arrays like ``x`` that returns the result before each tile, and of all.
 
     It takes two launches.
@@ -246,9 +247,11 @@ def _make_carries(
     scratch = LocalAccessor(lanes, dtype)
     carries = Launch(carrying, NdRange(lanes, lanes), "r", "w", scratch, start)
 
-    def run(x: ndarray) -> Layout:
-        total = allocate(x.queue, "device", (tiles,), dtype)
-        carry = allocate(x.queue, "device", (tiles + 1,), dtype)
+    queue = x.queue
+
+    def run(x: ndarray | Layout) -> Layout:
+        total = allocate(queue, "device", (tiles,), dtype)
+        carry = allocate(queue, "device", (tiles + 1,), dtype)
         totals(x, total)
         carries(total, carry)
         return carry

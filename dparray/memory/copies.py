@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _hooks
-from dparray._driver import driver_of, order_of, place_of, traits_of
+from dparray._driver import by_type, driver_of, order_of, place_of, traits_of
 from dparray._driver.interface import Queue
 from dparray._layout import Layout, contiguous_strides
 from dparray._runtime import fallback, host_maps, profiled
@@ -119,7 +119,8 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
 
 def copy_to_host(layout: Layout) -> np.ndarray:
     """Return a new host array with the values; waits for the work that writes them."""
-    queue = layout.block.queue
+    block = layout.block
+    queue = block.queue
     openings = host_maps.openings
     if host_maps.holds:
         host_maps.before_read(layout)
@@ -128,20 +129,20 @@ def copy_to_host(layout: Layout) -> np.ndarray:
         fallback.leaves(queue, nbytes)
     result = np.empty(layout.shape, layout.dtype)
     start = time.perf_counter()
-    if is_host_accessible(queue, layout.block.usm_type):
-        wait_to_read(layout.block)
+    if is_host_accessible(queue, block.usm_type):
+        wait_to_read(block)
         start = time.perf_counter()
         _copy(result, host_view(layout), "copy to the host")
         while host_maps.openings != openings:  # Another thread may have written meanwhile.
             openings = host_maps.openings
             host_maps.before_read(layout)
-            wait_to_read(layout.block)
+            wait_to_read(block)
             _copy(result, host_view(layout), "copy to the host")
     elif result.nbytes:
         if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
             layout = packed(layout)
         flat = result.reshape(-1).view(np.uint8)
-        driver = driver_of(queue)
+        driver = by_type[type(queue)]
         before = driver.order_of(queue).submitted_events
         for first, last in _pieces(result.nbytes, "copy to the host"):
             device_bytes = memory_at(layout.block, layout.offset + first)

@@ -191,8 +191,8 @@ class Arena:
         return segment
 
     def _closest(self, nbytes: int, largest: int) -> Segment | None:
-        for size in sorted(size for size in list(self.free) if nbytes <= size <= largest):
-            segments = self.free.get(size)
+        for size in sorted(self.free):  # A generator here is a call for each size.
+            segments = self.free.get(size) if nbytes <= size <= largest else None
             if segments:
                 return segments.pop()
         return None

@@ -101,6 +101,20 @@ def primary(number: int) -> int:
     return context
 
 
+def push(context: int) -> bool:
+    """Make a context current; return whether the thread had another one, which it gets back by
+    ``cuCtxPopCurrent``.
+    """
+    if _refuse is not None:
+        _refuse()
+    if int(driver.cuCtxGetCurrent()[1]) == context:
+        return False
+    (status,) = driver.cuCtxPushCurrent(context)
+    if status:
+        raise failure(status, "cuCtxPushCurrent")
+    return True
+
+
 class Current:
     """Make a device's primary context current in a ``with`` block."""
 
@@ -108,16 +122,9 @@ class Current:
 
     def __init__(self, number: int) -> None:
         self._context = _primary.get(number) or primary(number)
-        self._is_pushed = False
 
     def __enter__(self) -> None:
-        if _refuse is not None:
-            _refuse()
-        if int(driver.cuCtxGetCurrent()[1]) != self._context:
-            (status,) = driver.cuCtxPushCurrent(self._context)
-            if status:
-                raise failure(status, "cuCtxPushCurrent")
-            self._is_pushed = True
+        self._is_pushed = push(self._context)
 
     def __exit__(self, *error: object) -> None:
         if self._is_pushed:

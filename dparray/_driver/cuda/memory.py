@@ -12,7 +12,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from dparray._driver.cuda.context import Current, call, failure, is_refused
+from dparray._driver.cuda.context import Current, call, failure, is_refused, push
 from dparray._driver.cuda.events import wait
 from dparray._driver.cuda.queues import Event, Queue
 
@@ -81,17 +81,25 @@ def part(owner: Any, pointer: int, nbytes: int, queue: Queue) -> Memory:
     return Memory(queue, pointer, nbytes, owner)
 
 
-def _address(end: Any) -> int:
-    return int(end._pointer if isinstance(end, Memory) else end.ctypes.data)
-
-
 def copy(queue: Queue, target: Any, source: Any, nbytes: int, after: Sequence[Event]) -> Event:
     """Copy bytes after some events; return the event of the copy."""
-    queue.follow(after)
-    with Current(queue.number):
-        times = queue.begin()
-        call(driver.cuMemcpyAsync, _address(target), _address(source), nbytes, queue.handle)
+    for event in after:
+        if event.queue is not queue:
+            queue.follow(after)
+            break
+    to, start = [
+        end._pointer if isinstance(end, Memory) else end.ctypes.data for end in (target, source)
+    ]
+    is_pushed = push(queue.context)
+    try:
+        times = queue.begin() if queue.has_profiling else None
+        (status,) = driver.cuMemcpyAsync(to, start, nbytes, queue.handle)
+        if status:
+            raise failure(status, f"a copy on {queue.name}")
         event = queue.record(times)
+    finally:
+        if is_pushed:
+            driver.cuCtxPopCurrent()
     if not isinstance(target, Memory) or not isinstance(source, Memory):
         queue.keep(event, (target, source))
     return event

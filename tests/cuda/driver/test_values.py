@@ -88,3 +88,55 @@ def test_what_a_program_asks_for_is_no_fallback(gpu: dp.Device, name: str) -> No
     x = dp.arange(5.0, device=gpu)
     with dp.config.override(fallback="error", host_operands="copy"):
         EXPLICIT[name](x)
+
+
+_INDICES: dict[str, Any] = {
+    "integer": 2,
+    "last": -1,
+    "element": (1, 3),
+    "rows": slice(1, -1),
+    "steps": (slice(None, None, -2), slice(1, None, 3)),
+    "new axis": (None, slice(2), None, 1),
+    "ellipsis": (Ellipsis, 3),
+    "element by ellipsis": (1, 3, Ellipsis),
+    "nothing": slice(3, 3),
+    "all": Ellipsis,
+}
+
+
+@pytest.mark.sample(len(_INDICES))
+@pytest.mark.parametrize("name", _INDICES)
+def test_views_of_memory_that_the_host_does_not_see(gpu: dp.Device, name: str) -> None:
+    index = _INDICES[name]
+    a = np.arange(20.0).reshape(4, 5)[:, ::-1]
+    x = dp.asarray(a, device=gpu)[:, ::-1]
+    a = a[:, ::-1].copy()
+    view, wanted = x[index], a[index]
+    assert (view.shape, view.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_array_equal(view.asnumpy(), wanted)
+    a[index] = a[index] * 2
+    x[index] = x[index] * 2
+    a[index] += 1
+    x[index] += 1
+    np.testing.assert_array_equal(x.asnumpy(), a)
+    if np.ndim(wanted):
+        np.testing.assert_array_equal(view.asnumpy(), wanted)  # it shares the memory
+    x[index] = 7
+    a[index] = 7
+    np.testing.assert_array_equal(x.asnumpy(), a)
+
+
+def test_bad_indices_and_memory_that_is_read_only(gpu: dp.Device) -> None:
+    x = dp.arange(5.0, device=gpu)
+    first = x[0]
+    x[0] = 3
+    assert first.item() == 0
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
+        x[5]
+    with pytest.raises(IndexError, match="too many indices"):
+        x[1:, 0] = 1
+    rows = dp.broadcast_to(x, (3, 5))
+    assert rows[1, 2].item() == 2
+    for index in (0, (slice(None), 1)):
+        with pytest.raises(dp.ArgumentError, match="read-only"):
+            rows[index] = 1
