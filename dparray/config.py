@@ -78,19 +78,22 @@ class Tuning(NamedTuple):
         local_size: work-items per group of an element-wise kernel; ``None`` leaves it to the
             driver. A launch raises an error if it exceeds the limit of the device.
         lanes: work-items per group in a reduction, 1 to 1024.
+        bytes_in_flight: bytes that a work-item of an element-wise kernel loads before it stores, 1
+            to 64, on GPUs that load vectors; 1 leaves one element to a work-item.
 
     Example:
         >>> with dp.config.override(tuning={"cpu": {"elements": 4}}):
         ...     print(dp.config.tuning["cpu"])
-        Tuning(elements=4, local_size=None, lanes=16)
+        Tuning(elements=4, local_size=None, lanes=16, bytes_in_flight=16)
     """
 
     elements: int = 1
     local_size: int | None = None
     lanes: int = 16
+    bytes_in_flight: int = 16
 
 
-_LIMITS = {"elements": 64, "local_size": 1 << 16, "lanes": 1024}
+_LIMITS = {"elements": 64, "local_size": 1 << 16, "lanes": 1024, "bytes_in_flight": 64}
 # A CPU device traverses memory once for each vector of a group's work-items, so a group is one
 # vector there (measured). On a GPU only a few one-vector groups would fit a compute unit.
 # No GPU was timed: its row is an estimate, for Intel's and NVIDIA's alike.

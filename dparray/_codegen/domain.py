@@ -28,6 +28,8 @@ class Machine(NamedTuple):
         threads: the sub-groups that a compute unit runs concurrently.
         is_fixed: whether sub-groups always have that size, in groups of a multiple of it.
         loads_vectors: whether element-wise kernels load consecutive small elements as vectors.
+        bytes_in_flight: the bytes that their work-items load before they store, if they do; 0 if a
+            work-item has one element.
     """
 
     compute_units: int
@@ -38,6 +40,7 @@ class Machine(NamedTuple):
     threads: int = 1
     is_fixed: bool = False
     loads_vectors: bool = False
+    bytes_in_flight: int = 0
 
     @property
     def unit_items(self) -> int:

@@ -17,8 +17,9 @@ stores all their copies. Short rows of small elements are processed in strips, s
 divides its index once for many elements. The range is rounded up and the work-items beyond the end
 do nothing, because drivers have no good work-group size for, say, a prime range. Indices are
 unsigned, so that a negative stride is its two's complement and no check for negative indices is
-compiled. On some GPUs, a work-item loads consecutive small elements of contiguous arrays as a
-vector.
+compiled. On some GPUs, a work-item computes several elements (:func:`_elements_of`), and loads all
+that it reads before it stores: memory is fast only if many loads are in flight. Those of contiguous
+arrays are consecutive and loaded as a vector, others are a tile (:func:`_tile_of`).
 """
 
 from __future__ import annotations
@@ -113,8 +114,13 @@ MIN_IN_BLOCKS = 1 << 15
 # of a float32 chain 0.90; 4 were not faster. Smaller arrays would leave compute units idle.
 VECTOR_LENGTHS = {1: 8, 2: 8, 4: 2}
 MIN_IN_VECTORS = 1 << 18
-# A vector has fewer elements if all of them together take more steps.
-MAX_STEPS_IN_VECTORS = 48
+# A work-item has fewer elements if all of them together take more steps.
+MAX_STEPS_IN_VECTORS = 64
+# The rows of a tile if a stencil reads at least this number of neighboring places.
+MIN_NEIGHBORS, ROWS_OF_NEIGHBORS = 3, 2
+MAX_TILE_ROWS = 8
+# At most this part of the work-items have fewer columns than the others.
+MAX_PARTIAL = 1 / 8
 
 # Kernel parameters are limited to about a kilobyte on some devices; an array uses 40 bytes.
 MAX_ARRAYS = 20
@@ -168,6 +174,8 @@ class Structure(NamedTuple):
             the elements at one position in this many strips; 0 if unused.
         is_narrow: whether indices are computed in 32 bits, which GPUs multiply by one instruction.
         vector: the consecutive elements that a work-item loads and stores as vectors; else 0.
+        tile: the rows and columns that a work-item computes instead of one element. Columns are a
+            range apart; so are rows if the range has one dimension.
     """
 
     steps: tuple[Any, ...]
@@ -182,6 +190,12 @@ class Structure(NamedTuple):
     strips: int = 0
     is_narrow: bool = False
     vector: int = 0
+    tile: tuple[int, int] = (1, 1)
+
+    @property
+    def counts_lines(self) -> bool:
+        """Whether the number of rows is a parameter, since tiles may reach beyond the last one."""
+        return self.has_rows and self.tile[0] > 1
 
 
 class Program(NamedTuple):
@@ -218,14 +232,14 @@ def can_generate(node: Node) -> bool:
 
 
 def _range_of(
-    has_rows: bool, extents: Sequence[int], size: int, tuning: Tuning
+    structure: Structure, extents: Sequence[int], size: int, tuning: Tuning
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """Return the global and the local range of the kernel for ``size`` elements."""
-    local = tuning.local_size
-    if has_rows:
-        row = extents[-1]
-        return _range_of_rows(-(-size // row // tuning.elements), row, tuning)
-    items = -(-size // tuning.elements)
+    local, (rows, columns) = tuning.local_size, structure.tile
+    if structure.has_rows:
+        row, lines = extents[-1], size // extents[-1]
+        return _range_of_rows(-(-lines // rows // tuning.elements), -(-row // columns), tuning)
+    items = -(-size // (rows * tuning.elements))
     multiple = local or min(RANGE_MULTIPLE, 1 << (items - 1).bit_length())
     return (-(-items // multiple) * multiple,), None if local is None else (local,)
 
@@ -252,13 +266,63 @@ def reciprocal(divisor: int) -> tuple[int, int]:
     return -(-(1 << shift) // divisor), shift
 
 
-def _vector_of(arrays: Sequence[Any], targets: Sequence[Any], steps: int) -> int:
-    """Return the consecutive elements of a work-item that loads vectors; 0 if unsuitable."""
-    stored = [each for each in arrays if dtype_read(each) != POSITIONS]
-    length = VECTOR_LENGTHS.get(max(each.dtype.itemsize for each in (*stored, *targets)), 0)
-    while length * steps > MAX_STEPS_IN_VECTORS:
-        length //= 2
-    return length if length > 1 else 0
+def _elements_of(
+    arrays: Sequence[Any],
+    columns: Sequence[Sequence[int]],
+    targets: Sequence[Any],
+    steps: int,
+    nbytes: int,
+) -> tuple[int, bool]:
+    """Return how many elements have that many bytes of loads, and whether they are neighbors'.
+
+    Views with the same strides that are not contiguous count once: as in a stencil, neighboring
+    work-items load the same elements.
+
+    Args:
+        arrays: the layouts of the inputs.
+        columns: their strides along the collapsed dimensions, in elements.
+        targets: the layouts of the outputs.
+        steps: the operations.
+        nbytes: the wanted bytes of loads in flight.
+    """
+    loaded: dict[Any, int] = {}
+    for number, (layout, column) in enumerate(zip(arrays, columns, strict=True)):
+        if dtype_read(layout) != POSITIONS and column[-1]:
+            key = (layout.dtype, *column) if len(column) > 1 else number
+            loaded[key] = loaded.get(key, 0) + 1
+    sizes = [
+        key[0].itemsize if type(key) is tuple else arrays[key].dtype.itemsize for key in loaded
+    ]
+    count, one = 1, sum(sizes) or max(layout.dtype.itemsize for layout in targets)
+    while count * one < nbytes:
+        count *= 2
+    if len(columns[0] if columns else (1,)) == 1:
+        stored = [each for each in arrays if dtype_read(each) != POSITIONS]
+        largest = max(each.dtype.itemsize for each in (*stored, *targets))
+        count = max(count, VECTOR_LENGTHS.get(largest, 1))
+    while count * steps > MAX_STEPS_IN_VECTORS and count > 1:
+        count //= 2
+    return count, max(loaded.values(), default=0) >= MIN_NEIGHBORS
+
+
+def _tile_of(
+    extents: Sequence[int], count: int, has_neighbors: bool, has_rows: bool, steps: int
+) -> tuple[int, int]:
+    """Return the rows and columns of a work-item's tile of about ``count`` elements."""
+    if not has_rows:
+        return count, 1
+    row, lines = extents[-1], math.prod(extents[:-1])
+    rows, columns = 1, count
+    if has_neighbors and ROWS_OF_NEIGHBORS * count * steps <= MAX_STEPS_IN_VECTORS:
+        rows = ROWS_OF_NEIGHBORS
+    while columns > 1:
+        width = -(-row // (columns * ROW_MULTIPLE)) * ROW_MULTIPLE
+        if width * columns - row <= MAX_PARTIAL * width:
+            break
+        rows, columns = min(2 * rows, MAX_TILE_ROWS), columns // 2
+    while rows > 1 and lines < rows * BLOCK:
+        rows //= 2
+    return rows, columns
 
 
 def _is_small(targets: Sequence[Any]) -> bool:
@@ -411,14 +475,22 @@ def linearize(
             row = block.whole_row
             strides = [stride_arguments(column, row) for column in columns]
             classes = [letters_of(column, row) for column in columns]
-    size, strips, rows, vector = math.prod(shape), 0, 0, 0
+    size, strips, rows, vector, tile = math.prod(shape), 0, 0, 0, (1, 1)
     steps = max(1, len(parts.steps))
     if axes is None and block is None:
         read, written = classes[:count], classes[count:]
         strips, rows = _strips_of(extents, read, written, is_small, steps, tuning)
-        is_suitable = has_vectors and set(classes) == {"c"} and tuning.elements == 1
-        if is_suitable and size >= MIN_IN_VECTORS:
-            vector = _vector_of(parts.arrays, targets, steps)
+    has_rows = len(extents) > 1 and (
+        block is not None or rows > 0 or axes is not None or extents[-1] >= shortest_row
+    )
+    has_several = has_vectors and tuning.elements == 1 and tuning.bytes_in_flight > 1
+    if axes is None and not (block or rows) and has_several and size >= MIN_IN_VECTORS:
+        _, columns = merge_axes(range(len(walked)), walked, element_strides(layouts, walked))
+        nbytes = tuning.bytes_in_flight
+        many, has_neighbors = _elements_of(parts.arrays, columns[:count], targets, steps, nbytes)
+        if set(classes) == {"c"} and not any(each.dtype.kind == "c" for each in layouts):
+            vector = many if many > 1 else 0
+        tile = _tile_of(extents, many, has_neighbors, has_rows, steps)
     structure = Structure(
         parts.steps,
         tuple(
@@ -431,19 +503,21 @@ def linearize(
             for (name, _), layout, cls in zip(parts.outputs, targets, classes[count:], strict=True)
         ),
         len(extents),
-        len(extents) > 1
-        and (block is not None or rows > 0 or axes is not None or extents[-1] >= shortest_row),
+        has_rows,
         tuning.elements,
         len(extents) > 1 and not (block or rows or is_narrow) and size < _MAX_MULTIPLIED,
         block,
         strips,
         is_narrow,
         vector,
+        tile,
     )
     numbers = [size, *extents[block is None :]]
     if structure.multiplies:
         for dimension in _divided(structure):
             numbers += reciprocal(extents[dimension])
+    if structure.counts_lines:
+        numbers.append(math.prod(extents[:-1]))
     if rows:
         blocks = extents[0] // (rows * strips)
         rest = -(-extents[0] // rows) - blocks * strips
@@ -457,7 +531,7 @@ def linearize(
             if block is not None
             else _range_of_strips(extents, strips, rows, tuning)
             if rows
-            else _range_of(structure.has_rows, extents, -(-size // max(1, vector)), tuning)
+            else _range_of(structure, extents, size, tuning)
         ),
         [bounds[each][0] if each in bounds else each for each in parts.in_memory],
         parts.scalars,
@@ -515,6 +589,8 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     if structure.multiplies:
         for dimension in _divided(structure):
             parameters += [(f"m{dimension}", "u8"), (f"h{dimension}", "u8")]
+    if structure.counts_lines:
+        parameters.append(("lines", "u8"))
     if structure.strips:
         parameters += [
             ("m1", "u8"),
@@ -545,6 +621,8 @@ def source_of(structure: Structure) -> str:
         lines += _strips(structure)
     elif structure.vector:
         lines += _vectors(structure)
+    elif structure.tile != (1, 1):
+        lines += _tile(structure)
     else:
         inner, body = _position(structure, classes_of(structure))
         lines += body
@@ -638,19 +716,69 @@ def _vectors(structure: Structure) -> list[str]:
     lines += [f"store_vector(out{number}, i, w{number})" for number in outputs]
     return [
         "    i = uint64(item.get_id(0))",
-        "    step = uint64(item.get_range(0))",
         f"    if {' and '.join(f'is_aligned({name}, {count})' for name in arrays)}:",
         f"        i = i * uint64({count})",
-        "        step = uint64(1)",
         f"        if int64(i + uint64({count - 1})) < int64(size):",
         *("            " + line for line in lines),
         "            return",
-        f"    for turn in range({count}):",
-        "        if int64(i) >= int64(size):",
-        "            return",
-        *("        " + line for line in element(structure)),
-        "        i = i + step",
+        "        for turn in range(int64(size) - int64(i)):",
+        *("            " + line for line in element(structure)),
+        "            i = i + uint64(1)",
+        "        return",
+        *_tile(structure),
     ]
+
+
+def _tile(structure: Structure) -> list[str]:
+    """Return the body of a kernel whose work-items load all elements of a tile before they store.
+
+    A load after a store would wait for it, because arrays may overlap for all the compiler knows.
+    """
+    (rows, columns), last = structure.tile, structure.dimensions - 1
+    if structure.has_rows:
+        lines = [
+            f"top = uint64(item.get_id(0)) * uint64({rows})",
+            "left = uint64(item.get_id(1))",
+            "width = uint64(item.get_range(1))",
+        ]
+        place = ["i = top + uint64({0})", f"i{last} = left + uint64({{1}}) * width"]
+        tests = [f"int64(i{last}) < int64(n{last})"]
+        tests += ["int64(i) < int64(lines)"] if structure.counts_lines else []
+    else:
+        lines = ["start = uint64(item.get_id(0))", "step = uint64(item.get_range(0))"]
+        place, tests = ["i = start + uint64({0}) * step"], ["int64(i) < int64(size)"]
+    classes = classes_of(structure)
+    inside: list[str] = []
+    stores: list[str] = []
+    for row in range(rows):
+        for column in range(columns):
+            inside += [line.format(row, column) for line in place]
+            inside += [] if column else _indices_of_line(structure, classes)
+            inside += _whole_index(structure, classes)
+            inside += _with_stores_later(structure, stores)
+    test = f"if {' and '.join(tests)}:"
+    single = [*(line.format("row", "column") for line in place), test]
+    single += ["    " + line for line in indices(structure, classes) + element(structure)]
+    lines += [line.format(rows - 1, columns - 1) for line in place]
+    lines += [test, *("    " + line for line in inside + stores), "    return"]
+    lines += [f"for row in range({rows}):", f"    for column in range({columns}):"]
+    lines += ["        " + line for line in single]
+    return ["    " + line for line in lines]
+
+
+def _with_stores_later(structure: Structure, stores: list[str]) -> list[str]:
+    """Return the lines that load and compute an element; append those that store it."""
+    lines = []
+    for line in element(structure):
+        target, is_store, value = line.partition("] = ")
+        if is_store:
+            array, _, index = target.partition("[")
+            number = len(stores)
+            lines += [f"w{number} = {value}", f"at{number} = {index}"]
+            stores.append(f"{array}[at{number}] = w{number}")
+        else:
+            lines.append(line)
+    return lines
 
 
 def _strips(structure: Structure) -> list[str]:
@@ -696,7 +824,10 @@ def _strips(structure: Structure) -> list[str]:
 
 def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
     """Return the lines that divide the index of an element, for arrays of some index classes."""
-    last = structure.dimensions - 1
+    return _indices_of_line(structure, classes) + _whole_index(structure, classes)
+
+
+def _indices_of_line(structure: Structure, classes: Sequence[str]) -> list[str]:
     body: list[str] = []
     if any(cls != "c" for cls in classes):
         rest = "i"
@@ -709,12 +840,16 @@ def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
         body.append(f"i0 = {rest}")
         if any(set(cls) == {"0"} for cls in classes):
             body.append("zero = uint64(0)")
-    if structure.has_rows and "c" in classes:
-        whole = f"i * n{last} + i{last}"
-        if structure.is_narrow:
-            whole = f"multiply_add_32(i, n{last}, i{last})"
-        body.append(f"i = {whole}")
     return body
+
+
+def _whole_index(structure: Structure, classes: Sequence[str]) -> list[str]:
+    last = structure.dimensions - 1
+    if not structure.has_rows or "c" not in classes:
+        return []
+    if structure.is_narrow:
+        return [f"i = multiply_add_32(i, n{last}, i{last})"]
+    return [f"i = i * n{last} + i{last}"]
 
 
 def _position_in_block(

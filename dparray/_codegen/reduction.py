@@ -65,6 +65,7 @@ from dparray._codegen.reduction_forms import (
     column_groups,
     form_of_loops,
     outputs_of_group,
+    rows_together,
     wanted_groups,
 )
 from dparray._codegen.reduction_steps import (
@@ -290,6 +291,14 @@ def _program(
         tuple(staged) if staged_rows else (),
         staged_rows,
         machine.sub_group if machine.is_fixed else 0,
+        rows_together(
+            [layout for layout, walk in zip(parts.arrays, read, strict=True) if any(walk[1])],
+            steps,
+            vectors,
+            machine,
+        )
+        if form == "columns" and not (unrolled or elements_last)
+        else 1,
     )
     numbers = [
         output_count,

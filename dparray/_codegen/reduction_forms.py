@@ -62,6 +62,8 @@ MAX_MERGED = 1024
 GPU_SERIAL = 16
 GPU_VECTORS = 2
 GPU_WAVES = 2
+# Rows of columns whose loads are in flight together, at most.
+MAX_TOGETHER = 16
 # Rows that are copied to local memory take at most this fraction of it for a group, so that some
 # groups of a compute unit load while others compute.
 STAGED_SHARE = 4
@@ -307,6 +309,23 @@ def vectors_of_rows(row: int, lanes: int, most: int) -> int:
     """Return the number of vectors, about ``most``, that hold a whole number of rows."""
     fewest = math.lcm(row, lanes) // lanes
     return fewest * max(1, most // fewest)
+
+
+def rows_together(
+    arrays: Sequence[Layout], steps: Sequence[Any], vectors: int, machine: Machine
+) -> int:
+    """Return the rows of columns that a work-item loads before it adds the first.
+
+    The compiler keeps few loads in flight by itself: their number times the vectors' is that of
+    twice the bytes of an element-wise kernel, since additions follow in sequence.
+    """
+    nbytes = vectors * sum(layout.dtype.itemsize for layout in arrays)
+    if not machine.bytes_in_flight or not nbytes:
+        return 1
+    rows = power_of_two(max(1, min(MAX_TOGETHER, 2 * machine.bytes_in_flight // nbytes)))
+    while rows > 1 and rows * vectors * len(steps) > 2 * MAX_STEPS_WRITTEN:
+        rows //= 2
+    return rows
 
 
 def column_groups(kept_extents: Sequence[int], width: int) -> int:

@@ -54,6 +54,7 @@ class ReductionStructure(NamedTuple):
         staged: the numbers of the arrays whose elements are copied to local memory first.
         staged_rows: the outputs of a group whose elements local memory holds.
         sub_group: the size of all sub-groups if the driver does not choose it, else 0.
+        rows_together: the rows of columns that a work-item loads before it adds the first.
     """
 
     steps: tuple[Any, ...]
@@ -74,6 +75,7 @@ class ReductionStructure(NamedTuple):
     staged: tuple[int, ...] = ()
     staged_rows: int = 0
     sub_group: int = 0
+    rows_together: int = 1
 
     @property
     def stores_accumulators(self) -> bool:

@@ -349,7 +349,9 @@ class Text:
             for number in walk.folded:
                 for copy in range(copies):
                     self._begin(number, copy, f"t{number}_first", "    ")
-        whole = f"trips // {copies}" if copies > 1 else "trips"
+        rows = 1 if self._settled(walk) else self.structure.rows_together
+        together = copies * rows
+        whole = f"trips // {together}" if together > 1 else "trips"
         inner = "            "
         if settled := self._settled(walk):
             self._add(
@@ -372,12 +374,16 @@ class Text:
             # Other forms step by a constant, of which the compiler makes shifts.
             is_narrow = self.structure.is_narrow and self.structure.form == "sub-groups"
             walked = product(f"uint64({trip})", "step", is_narrow)
-            self._go_to(f"first + {walked}", inner)
-            self._element(walk, inner, copy, "trip")
+            if rows == 1:
+                self._go_to(f"first + {walked}", inner)
+                self._element(walk, inner, copy, "trip")
+        if rows > 1:
+            self._rows_together(walk, rows, inner)
+            whole = f"{whole} * {rows}"
         self._end(walk.folded, copies, whole, "    ")
         inner = "        "
-        if copies > 1:
-            self._add(f"for trip in range(trips - trips % {copies}, trips):")
+        if together > 1:
+            self._add(f"for trip in range(trips - trips % {together}, trips):")
             self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
             self._element(walk, inner, 0, "")
         if self.structure.form in ("lanes", "rows", "sub-groups"):
@@ -385,6 +391,19 @@ class Text:
             self._element(walk, inner, 0, "")
         elif self.structure.form == "short rows":
             self._rest(walk)
+
+    def _rows_together(self, walk: Walk, rows: int, indent: str) -> None:
+        """Load elements of several rows, and then fold them in their order."""
+        for is_loaded in (False, True):
+            for row in range(rows):
+                self._add(f"{self.j} = first + uint64(trip * {rows} + {row}) * step", indent=indent)
+                if is_loaded:
+                    self._element(walk, indent, 0, f"(trip * {rows} + {row})", loaded=str(row))
+                    continue
+                self._take_apart(indent)
+                with self._for_each_vector():
+                    for number in walk.arrays:
+                        self._load(number, indent, str(row))
 
     def _go_to(self, element: str, indent: str) -> None:
         """Emit the assignment of the next element's number to ``j``."""
@@ -419,17 +438,22 @@ class Text:
         n: str,
         is_first: bool = False,
         is_left: bool = False,
+        loaded: str = "",
     ) -> None:
         """Emit the fold of element ``j`` into its accumulators, and the stores of its values.
 
-        With ``is_left``, only if the variable of that name is true.
+        With ``is_left``, only if the variable of that name is true. ``loaded`` is the end of the
+        names of values that are loaded already.
         """
         structure = self.structure
         if walk.arrays or walk.stored:
             self._take_apart(indent)
         with self._for_each_vector():
             for number in walk.arrays:
-                self._load(number, indent)
+                if loaded:
+                    self._add(f"x{number} = x{number}_{loaded}", indent=indent)
+                else:
+                    self._load(number, indent)
             values = Values(self.rows)
             values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
             for number in walk.folded:
@@ -442,14 +466,17 @@ class Text:
                 text, known = values.name(name), dtype_of(structure, name)
                 self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
 
-    def _load(self, number: int, indent: str) -> None:
-        """Emit the load of element ``j`` of an array."""
+    def _load(self, number: int, indent: str, name: str = "") -> None:
+        """Emit the load of element ``j`` of an array, whose value gets a name of its own."""
         dtype, _, letters = self.structure.arrays[number]
         if number in self.structure.staged:
             index, array = self._staged_index(self.j), f"a{number}_local"
         else:
             index, array = self._element_index(f"b{number}", letters, f"a{number}"), ""
-        self._add(*load(number, dtype, index, array), indent=indent)
+        lines = load(number, dtype, index, array)
+        if name:
+            lines = [line.replace(f"x{number} = ", f"x{number}_{name} = ", 1) for line in lines]
+        self._add(*lines, indent=indent)
 
     def _staged_index(self, element: str) -> str:
         """Return the index in local memory of an element of the output's row."""

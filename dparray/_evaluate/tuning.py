@@ -24,7 +24,7 @@ def tuning_of(queue: Any) -> config.Tuning:
 
 
 @lru_cache(maxsize=64)
-def _machine(queue: Any, lanes: int) -> Machine:
+def _machine(queue: Any, lanes: int, bytes_in_flight: int) -> Machine:
     traits = traits_of(queue)
     most = power_of_two(traits.group)  # a device may have smaller groups than the option allows
     return Machine(
@@ -36,9 +36,11 @@ def _machine(queue: Any, lanes: int) -> Machine:
         traits.threads,
         len(traits.sub_groups) == 1,
         traits.loads_vectors,
+        bytes_in_flight if traits.loads_vectors and bytes_in_flight > 1 else 0,
     )
 
 
 def machine_of(queue: Any) -> Machine:
     """Return the device traits that determine how kernels with reductions are divided."""
-    return _machine(queue, tuning_of(queue).lanes)
+    tuning = tuning_of(queue)
+    return _machine(queue, tuning.lanes, tuning.bytes_in_flight)

@@ -162,7 +162,7 @@ def small_rows() -> str:
     return elementwise(node("add", leaf("a", (500, 3)), leaf("column", (500, 1))))
 
 
-def jacobi(is_gpu: bool = False) -> str:
+def jacobi(is_gpu: bool = False, has_vectors: bool = False) -> str:
     strides = (4 * 1000, 4)
     parts = [
         FakeLayout(FakeBlock("u"), offset, (998, 998), strides, np.dtype("f4"))
@@ -171,7 +171,8 @@ def jacobi(is_gpu: bool = False) -> str:
     up, left, right, down = (Node.leaf(part, None, "device") for part in parts)
     total = node("add", node("add", up, down), node("add", left, right))
     out = layout("v", (998, 998), "f4", strides)
-    return elementwise(node("multiply", total, 0.25), out=out, is_gpu=is_gpu)
+    value = node("multiply", total, 0.25)
+    return elementwise(value, out=out, is_gpu=is_gpu, has_vectors=has_vectors)
 
 
 def positions() -> str:
@@ -273,6 +274,11 @@ def column_sums_on_a_gpu() -> str:
     return reduction(reduced(leaf("a", (1024, 1024)), (0,)), machine=GPU)
 
 
+def column_sums_of_rows_together() -> str:
+    machine = GPU._replace(loads_vectors=True, bytes_in_flight=16)
+    return reduction(reduced(leaf("a", (1024, 1024)), (0,)), machine=machine)
+
+
 def softmax_of_rows_on_a_gpu() -> str:
     x = leaf("x", (1024, 1024))
     e = node("exp", node("subtract", x, reduced(x, (1,), "max", keepdims=True)))
@@ -282,6 +288,10 @@ def softmax_of_rows_on_a_gpu() -> str:
 
 def jacobi_on_a_gpu() -> str:
     return jacobi(is_gpu=True)
+
+
+def jacobi_by_tiles() -> str:
+    return jacobi(is_gpu=True, has_vectors=True)
 
 
 def vectors_of_small_elements() -> str:
@@ -307,6 +317,7 @@ CASES: list[Callable[[], str]] = [
     small_rows,
     jacobi,
     jacobi_on_a_gpu,
+    jacobi_by_tiles,
     positions,
     sum_with_positions,
     mixed_dtypes,
@@ -324,6 +335,7 @@ CASES: list[Callable[[], str]] = [
     row_sums_on_a_gpu,
     mean_and_variance_on_a_gpu,
     column_sums_on_a_gpu,
+    column_sums_of_rows_together,
     softmax_of_rows_on_a_gpu,
     vectors_of_small_elements,
     vectors_of_positions,
@@ -431,6 +443,7 @@ def sums_over_the_outer_axes_on_a_gpu() -> str:
         row_sums_on_a_gpu,
         mean_and_variance_on_a_gpu,
         column_sums_on_a_gpu,
+        column_sums_of_rows_together,
         softmax_of_rows_on_a_gpu,
     ],
     ids=lambda case: case.__name__,

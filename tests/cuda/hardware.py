@@ -45,7 +45,8 @@ _PARTS = (
     Part("interop", "hardware_checks", "interop", 40),
     Part("launches", "hardware_times", "launches", 30),
     Part("forms", "hardware_forms", "forms", 60),
-    Part("times", "hardware_times", "times", 170),
+    Part("expressions", "hardware_forms", "expressions", 60),
+    Part("times", "hardware_times", "times", 150),
 )
 
 

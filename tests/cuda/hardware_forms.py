@@ -2,7 +2,8 @@
 
 A row has the microseconds of both forms, in all and on the device. The first one is the default.
 Options of the package that select the others: ``algorithms.tiles.LOOKS_BACK = False`` for scans and
-selections in three launches; ``algorithms.tiled_transpose._SIDE`` for the size of tiles.
+selections in three launches; ``algorithms.tiled_transpose._SIDE`` for the size of tiles;
+``bytes_in_flight`` of ``dp.config.tuning`` for element-wise kernels and sums of columns.
 """
 
 from __future__ import annotations
@@ -83,6 +84,62 @@ def _sorted_with_passes(x: Any) -> Any:
     return out
 
 
+#: The bytes that a work-item loads before it stores, in the forms of a kernel; 1 is one element.
+_BYTES_IN_FLIGHT = (16, 32, 1)
+
+
+def _loading(compute: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+    """Return the forms of an expression with other numbers of bytes in flight."""
+
+    def form(nbytes: int) -> Callable[[], Any]:
+        def call() -> Any:
+            with dp.config.override(tuning={"gpu": {"bytes_in_flight": nbytes}}):
+                found = compute()
+                dp.eval(found)
+                return found
+
+        return call
+
+    return {f"{nbytes} bytes": form(nbytes) for nbytes in _BYTES_IN_FLIGHT}
+
+
+def rows_of_expressions(size: int, side: int) -> list[Row]:
+    """Return the rows for expressions on vectors, squares and cubes of these sizes."""
+    device, generator = dp.Device("cuda:0"), np.random.default_rng(2)
+    single = generator.integers(1, 9, size).astype("f4")  # sums are exact in any order
+    edge = round((side * side) ** (1 / 3))
+    square, cube = single[: side * side].reshape(side, side), single[: edge**3].reshape((edge,) * 3)
+
+    def cross(v: Any) -> Any:
+        return v[:-2, 1:-1] + v[2:, 1:-1] + v[1:-1, :-2] + v[1:-1, 2:] - 4 * v[1:-1, 1:-1]
+
+    def star(v: Any) -> Any:
+        inner = v[1:-1, 1:-1, 1:-1]
+        total = v[:-2, 1:-1, 1:-1] + v[2:, 1:-1, 1:-1] + v[1:-1, :-2, 1:-1] + v[1:-1, 2:, 1:-1]
+        return total + v[1:-1, 1:-1, :-2] + v[1:-1, 1:-1, 2:] - 6 * inner
+
+    cases: dict[str, tuple[np.ndarray, Callable[[Any], Any]]] = {
+        "x * 2 of uint8": (single.astype("u1"), lambda v: v * 2),
+        "x * 2 of float16": (single.astype("f2"), lambda v: v * 2),
+        "x * 2 of float32": (single, lambda v: v * 2),
+        "x * x + x of float32": (single, lambda v: v[:-4] * v[4:] + v[:-4]),
+        "x * 2 of float64": (single[::2].astype("f8"), lambda v: v * 2),
+        "x * 2 of complex64": (single[::2].astype("c8"), lambda v: v * 2),
+        "strided x * 2": (square, lambda v: v[:, 1:-1] * 2),
+        "5-point stencil": (square, cross),
+        "5-point stencil of float16": (square.astype("f2"), cross),
+        "7-point stencil": (cube, star),
+        "sums of columns": (square, lambda v: v.sum(axis=0)),
+        "span of columns": (square, lambda v: v.max(axis=0) - v.min(axis=0)),
+    }
+    found = []
+    for name, (values, compute) in cases.items():
+        x = dp.asarray(values, device=device)
+        forms = _loading(lambda x=x, compute=compute: compute(x))
+        found.append(Row(name, forms, compute(values)))
+    return found
+
+
 def rows(size: int, side: int, has_cupy: bool) -> list[Row]:
     """Return the rows for vectors and squares of these sizes."""
     device, generator = dp.Device("cuda:0"), np.random.default_rng(1)
@@ -142,6 +199,14 @@ def forms(results: Any, options: Any) -> None:
     has_cupy = not options.standin and importlib.util.find_spec("cupy") is not None
     for row in rows(*((1 << 16, 128) if options.tiny else (1 << 25, 5760)), has_cupy):
         results.attempt(row.name, _measured, row, device, stream)
+
+
+def expressions(results: Any, options: Any) -> None:
+    """Measure expressions with other numbers of bytes in flight; a few of them if it is tiny."""
+    device = dp.Device("cuda:0")
+    size, side = (516 * 516, 516) if options.tiny else (1 << 25, 5760)
+    for row in rows_of_expressions(size, side)[:: 5 if options.tiny else 1]:
+        results.attempt(row.name, _measured, row, device, int(device.queue.handle))
 
 
 def _measured(row: Row, device: dp.Device, stream: int) -> dict[str, Any]:

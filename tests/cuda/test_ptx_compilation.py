@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from dparray._compiler.back_ends.ptx import client
 from dparray._compiler.back_ends.ptx.translation import dimensions_of
 from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
 from dparray._driver.interface import Target
+from dparray._graph.node import Node
+from dparray._layout import contiguous_strides
 from dparray.exceptions import KernelCompileError, KernelError
 from tests.codegen import test_generated_source as golden
 from tests.cuda import packages
@@ -281,3 +285,87 @@ def test_consecutive_elements_are_loaded_by_one_instruction(dtype: str, access: 
     assert written.count(f"st.global.{access}".encode()) == 1
     for processor in packages.PROCESSORS:
         assert packages.assembled(written, processor).spilled == 0
+
+
+def _slices(dtype: str, places: list[tuple[int, ...]], sizes: tuple[int, ...]) -> str:
+    """Return source of the sum of views of one array that begin at some places."""
+    strides = contiguous_strides(sizes, np.dtype(dtype).itemsize)
+    shape = tuple(size - 2 for size in sizes)
+    parts = [
+        Node.leaf(
+            golden.FakeLayout(
+                golden.FakeBlock("x"), int(np.dot(place, strides)), shape, strides, np.dtype(dtype)
+            ),
+            None,
+            "device",
+        )
+        for place in places
+    ]
+    total = parts[0]
+    for part in parts[1:]:
+        total = golden.node("add", total, part, dtype=dtype)
+    value = total if len(parts) > 1 else golden.node("multiply", total, 2, dtype=dtype)
+    out = golden.layout("out", shape, dtype, strides)
+    return golden.elementwise(value, out=out, is_gpu=True, has_vectors=True)
+
+
+def _sum_of(count: int, dtype: str) -> str:
+    leaves = [golden.leaf(f"x{at}", (elementwise.MIN_IN_VECTORS,), dtype) for at in range(count)]
+    value = golden.node("multiply", leaves[0], 2, dtype=dtype)
+    for leaf in leaves[1:]:
+        value = golden.node("add", value, leaf, dtype=dtype)
+    return golden.elementwise(value, is_gpu=True, has_vectors=True)
+
+
+_CROSS = [(0, 1), (2, 1), (1, 0), (1, 2), (1, 1)]
+_STAR = [*((each, 1, 1) for each in (0, 2)), *((1, *each) for each in _CROSS)]
+_WIDTHS = re.compile(rb"(ld|st)\.global(?:\.v(\d))?\.\w(\d+)")
+
+
+@pytest.mark.parametrize(
+    ("source", "nbytes", "registers"),
+    [
+        *((lambda n=n, t=t: _sum_of(n, t), 16, 40) for n in (1, 2, 3) for t in ("u1", "f2", "f4")),
+        *((lambda n=n, t=t: _sum_of(n, t), 16, 40) for n in (1, 2) for t in ("f8", "c8", "c16")),
+        *((lambda t=t: _slices(t, [(1, 1)], (1000, 1026)), 16, 40) for t in ("u1", "f2", "f4")),
+        # Each element is loaded by as many work-items as there are places.
+        *((lambda t=t: _slices(t, _CROSS, (1000, 1026)), 32 * 5, 48) for t in ("f2", "f4", "f8")),
+        (lambda: _slices("f4", _STAR, (100, 100, 386)), 32 * 7, 64),
+    ],
+)
+def test_work_items_load_sixteen_bytes_before_they_store(
+    source: Callable[[], str], nbytes: int, registers: int
+) -> None:
+    text = source()
+    _, written = client.compile(compiler.generated_module(text, golden.TYPES[text])[1])
+    loaded = 0
+    for kind, lanes, bits in _WIDTHS.findall(written):
+        if kind == b"st":
+            break
+        loaded += int(lanes or 1) * int(bits) // 8
+    assert loaded >= nbytes
+    usage = packages.assembled(written, packages.PROCESSORS[-1])
+    assert usage.spilled == usage.stack == 0
+    assert usage.registers <= registers
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [("f4", 8), ("f8", 4), ("i4", 8)])
+def test_machine_code_of_columns_loads_several_rows_before_it_adds(dtype: str, rows: int) -> None:
+    machine = golden.GPU._replace(loads_vectors=True, bytes_in_flight=16)
+    leaf = golden.leaf("a", (1024, 1024), dtype)
+    text = golden.reduction(golden.reduced(leaf, (0,), "sum", dtype), machine=machine)
+    _, written = client.compile(compiler.generated_module(text, golden.TYPES[text])[1])
+    assert packages.assembled(written, packages.PROCESSORS[-1]).spilled == 0
+    names = "|".join(each[:3] for each in packages.machine_code(written))
+    assert "|".join(["LDG"] * rows) in re.sub(r"\|(?!LDG|FADD?|DAD|STG|BRA)[A-Z0-9]+", "", names)
+
+
+def test_machine_code_of_a_stencil_loads_before_it_stores() -> None:
+    text = _slices("f4", _CROSS, (1000, 1026))
+    _, written = client.compile(compiler.generated_module(text, golden.TYPES[text])[1])
+    loads = [0]  # between two stores: the elements of a tile that is not whole come one by one
+    for name in packages.machine_code(written):
+        loads[-1] += name.startswith("LDG")
+        if name.startswith("STG"):
+            loads.append(0)
+    assert max(loads) == 40

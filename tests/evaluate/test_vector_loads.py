@@ -1,4 +1,4 @@
-"""Consecutive elements of a work-item, loaded as vectors. Results are NumPy's, bit for bit."""
+"""Several elements of a work-item, loaded before it stores. Results are NumPy's, bit for bit."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ def items_of(compute: Callable[[], Any]) -> int:
     return launches[-1].global_range[0]
 
 
+def length_of(*loaded: str) -> int:
+    """Return the elements of a work-item that loads these dtypes: 16 bytes, or more if measured."""
+    sizes = [np.dtype(dtype).itemsize for dtype in loaded]
+    return max(-(-16 // sum(sizes)), VECTOR_LENGTHS.get(max(sizes), 1))
+
+
 def combined(xp: Any, x: Any, y: Any) -> Any:
     return x ^ y | x if x.dtype.kind == "b" else xp.maximum(x, y) * x - y
 
@@ -41,7 +47,7 @@ def equal(found: Any, wanted: np.ndarray) -> None:
 
 @pytest.mark.parametrize("dtype", SMALL)
 def test_values(dtype: str) -> None:
-    length = VECTOR_LENGTHS[np.dtype(dtype).itemsize]
+    length = length_of(dtype, dtype)
     a, b = values(SIZE + 9, dtype), values(SIZE + 9, dtype, seed=1)
     x, y = dp.asarray(a), dp.asarray(b)
     dp.eval(x, y)
@@ -77,8 +83,7 @@ def test_dtypes_of_different_sizes(first: str, second: str) -> None:
     x, y = dp.asarray(a), dp.asarray(b)
     dp.eval(x, y)
     wanted = a + b
-    length = VECTOR_LENGTHS[wanted.itemsize]
-    assert items_of(lambda: x + y) < 2 * SIZE / length
+    assert items_of(lambda: x + y) < 2 * SIZE / VECTOR_LENGTHS[wanted.itemsize]
     equal(x + y, wanted)
     equal((x + y).astype("uint8"), wanted.astype("uint8"))
     equal(x + y > 1, wanted > 1)
@@ -128,14 +133,108 @@ def test_many_steps_take_shorter_vectors() -> None:
     assert items[-1] >= SIZE
 
 
+ROWS = 600
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "int32", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("columns", [512, 509, 450, 70])
+def test_slices_are_computed_by_tiles(columns: int, dtype: str) -> None:
+    lines = max(ROWS, 2 * MIN_IN_VECTORS // columns)
+    a, b = values((lines + 1, columns + 4), dtype), values((lines + 1, columns + 9), dtype, seed=1)
+    x, y = dp.asarray(a), dp.asarray(b)
+    dp.eval(x, y)
+
+    def computed(xp: Any, x: Any, y: Any) -> list[Any]:
+        middle = x[1:-1, 1:-1]
+        return [
+            x[1:, 3:-1] * 3,
+            x[:, :columns] * y[:, 9:],
+            x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] - middle,
+            x[:, ::-1] - x[::-1, ::-1],
+            x[:, :1] + y[:1],
+            x[::2, ::3] + x[::2, ::3],
+        ]
+
+    for found, wanted in zip(computed(dp, x, y), computed(np, a, b), strict=True):
+        equal(found, wanted)
+    x[1:-1, 1:-1] += y[1:-1, 1:-6]
+    x[2:, 2:] = x[:-2, :-2] - y[:-2, :-7]
+    a[1:-1, 1:-1] += b[1:-1, 1:-6]
+    a[2:, 2:] = a[:-2, :-2] - b[:-2, :-7]
+    equal(x, a)
+
+
+def test_three_dimensions_and_two_results() -> None:
+    a = values((70, 66, 130), "float32")
+    x = dp.asarray(a)
+    dp.eval(x)
+
+    def computed(x: Any) -> tuple[Any, Any]:
+        total = x[:-2, 1:-1, 1:-1] + x[2:, 1:-1, 1:-1] + x[1:-1, :-2, 1:-1] + x[1:-1, 2:, 1:-1]
+        total = total + x[1:-1, 1:-1, :-2] + x[1:-1, 1:-1, 2:]
+        return total - 6 * x[1:-1, 1:-1, 1:-1], x[1:-1, 1:-1, 1:-1] * 2
+
+    found = computed(x)
+    dp.eval(*found)
+    for each, wanted in zip(found, computed(a), strict=True):
+        equal(each, wanted)
+
+
+def test_work_items_load_sixteen_bytes() -> None:
+    byte, half, single, double = (
+        dp.ones(SIZE, dtype=each) for each in ("uint8", "float16", "float32", "float64")
+    )
+    pair = dp.ones(SIZE, dtype="complex64")
+    plane = dp.ones((1000, 1026), dtype="float32")
+    dp.eval(byte, half, single, double, pair, plane)
+    for count, compute in [
+        (16, lambda: byte + 1),
+        (8, lambda: half + half * 2),
+        (4, lambda: single + 1),
+        (4, lambda: single[1:] * 2),
+        (2, lambda: single + single[::-1]),
+        (2, lambda: double + 1),
+        (1, lambda: double + double[::-1]),
+        (2, lambda: pair + 1),
+    ]:
+        assert SIZE / count <= items_of(compute) < 1.3 * SIZE / count, count
+    with launched() as launches:
+        dp.eval(plane[:, 1:-1] * 2)
+        dp.eval(plane[:-2, 1:-1] + plane[2:, 1:-1] + plane[1:-1, 1:-1])
+    assert [each.global_range for each in launches] == [(1000, 256), (499, 256)]
+    with dp.config.override(tuning={"gpu": {"bytes_in_flight": 1}}):
+        assert items_of(lambda: single + 1) >= SIZE
+        assert items_of(lambda: plane[:, 1:-1] * 2) == 1000
+
+
 def test_other_arrays_have_an_element_for_each_work_item() -> None:
-    wide, small = dp.ones(SIZE, dtype="float64"), dp.ones(2 * SIZE, dtype="int8")
-    plane = dp.ones((SIZE // 100, 100), dtype="float32")
-    dp.eval(wide, small, plane)
-    assert items_of(lambda: wide + 1) >= SIZE
-    assert items_of(lambda: wide.astype("float32")) >= SIZE
-    assert items_of(lambda: small.astype("float64")) >= 2 * SIZE
-    assert items_of(lambda: small[::2] + 1) >= SIZE
-    assert items_of(lambda: plane[:, 1:] + plane[:, :-1]) == SIZE // 100
+    small = dp.ones(2 * SIZE, dtype="int8")
+    dp.eval(small)
+    assert items_of(lambda: small[:1000] + 1) >= 1000
     with dp.config.override(tuning={"gpu": {"elements": 4}}):
         assert SIZE / 2 <= items_of(lambda: small + 1) < SIZE
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "int32", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(4099, 700), (100, 40, 1500), (37, 3000)])
+def test_columns_are_reduced_in_the_same_order(shape: tuple[int, ...], dtype: str) -> None:
+    a = values(shape, dtype)
+    x = dp.asarray(a)
+    dp.eval(x)
+
+    def computed() -> list[np.ndarray]:
+        found = [x.sum(axis=0), x.max(axis=0), x.argmax(axis=0), (x * x + 1).sum(axis=-2)]
+        if x.dtype.kind == "f":
+            found += [x.var(axis=0), x / (1 + abs(x).max(axis=0))]
+        dp.eval(*found)
+        return [each.asnumpy() for each in found]
+
+    found, source = computed(), dp.explain(x.sum(axis=0)).source
+    with dp.config.override(tuning={"gpu": {"bytes_in_flight": 1}}):
+        before, single = computed(), dp.explain(x.sum(axis=0)).source
+    assert "x0_1 = " in source
+    assert "x0_1 = " not in single
+    for one, other in zip(found, before, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(found[1], a.max(axis=0))
+    np.testing.assert_array_equal(found[2], a.argmax(axis=0))
