@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dparray._ir.facts import joined_values
+from dparray._ir.facts import affine, joined_values
 from dparray._ir.instructions import (
     CONTROL,
     OPS,
@@ -64,8 +64,8 @@ _OTHERS: Rules = {
 _ADDING = ("fetch_add", "fetch_sub")
 #: The mark of products in which zero wins.
 _ZERO_WINS = "zero wins"
-#: How the names of parameters begin that are the step of a loop, which is not 0.
-STEP = "__step"
+#: Names of parameters of loops: the steps, which are not 0, and the number of all iterations.
+STEP, COUNT = "__step", "__total"
 
 
 class NoDerivative(Exception):
@@ -1184,8 +1184,16 @@ def _is_own(function: Function, name: str, dimensions: int, wraps: bool) -> bool
         wraps: whether indices that may be negative count.
     """
     count = arrays_of(function)[name][1]
+    sums = {}  # the first value and the step of carried values
+    for loop in walk(function.body):
+        if loop.name == "loop":
+            following = loop.bodies[0][-1].bodies[0][-1].operands
+            for carried, first, next_one in zip(
+                loop.carried, loop.operands, following, strict=True
+            ):
+                sums[id(carried)] = first, step_of(carried, next_one)
     accesses = [
-        [_line_of(axis, wraps) for axis in axes_of(op.operands[0], count)]
+        [_line_of(axis, wraps, sums) for axis in axes_of(op.operands[0], count)]
         for op in walk(function.body)
         if op.name in ("load", "store", "atomic")
         and root(op.operands[0]).attribute.argument == name
@@ -1199,30 +1207,74 @@ def _is_own(function: Function, name: str, dimensions: int, wraps: bool) -> bool
     return owned >= set(range(dimensions))
 
 
-def _line_of(index: Op, wraps: bool) -> tuple[Any, ...] | None:
-    """Return the dimension whose ids differ in an index, and the constants that it has besides.
+#: The first values and the steps of carried values, by identity.
+_Sums = Mapping[int, tuple[Op, Op | None]]
+
+
+def _line_of(index: Op, wraps: bool, sums: _Sums) -> tuple[Any, ...] | None:
+    """Return the dimension whose ids differ in an index, and what else it has.
 
     Work-items whose ids differ in this dimension have different indices. The result is ``None``
     for another index.
     """
-    for dimension in range(3):
-        if is_id(index, dimension):
-            return (dimension,)
-    if index.name == "select" and wraps:
-        test, _, start = index.operands
-        is_wrap = test.name == "lt" and test.operands[0] is start
-        return _line_of(start, wraps) if is_wrap and test.operands[1].attribute == 0 else None
-    if index.name not in ("add", "sub", "mul"):
+    start = before_wrap(index)
+    if _is_turn(index, sums) or (start is not None and _is_turn(start, sums, True)):
+        return (0,)
+    found = affine(start if start is not None and wraps else index)
+    if found is None:
         return None
-    for at, (varied, fixed) in enumerate((index.operands, reversed(index.operands))):
-        if fixed.name not in ("constant", "parameter"):
-            continue
-        is_step = fixed.name == "constant" or fixed.attribute.argument.startswith(STEP)
-        if index.name == "mul" and not (is_step and fixed.attribute != 0):
-            continue
-        line = _line_of(varied, wraps)
-        return line and (*line, index.name, at, fixed.attribute)
-    return None
+    terms = {
+        tuple(sorted(str(found.values[each].attribute) for each in product)): factor
+        for product, factor in found.terms.items()
+    }
+    products = [each for each in found.terms if any(found.values[v].name == "index" for v in each)]
+    factors = [found.values[each] for product in products for each in product]
+    ids = [each.attribute for each in factors if each.name == "index"]
+    steps = [each.attribute.argument for each in factors if each.name == "parameter"]
+    if len(ids) != 1 or ids[0][0] != "global_id" or not all(n.startswith(STEP) for n in steps):
+        return None
+    return ids[0][1], frozenset(terms.items())
+
+
+def before_wrap(index: Op) -> Op | None:
+    """Return an index as written, if a negative one counts from the end; otherwise ``None``."""
+    if index.name != "select" or index.operands[0].name != "lt":
+        return None
+    (value, zero), start = index.operands[0].operands, index.operands[2]
+    return start if value is start and zero.attribute == 0 else None
+
+
+def _is_turn(index: Op, sums: _Sums, is_positive: bool = False) -> bool:
+    """Return whether an index is the id of the work-item, and a multiple of their number.
+
+    Args:
+        index: the index.
+        sums: the carried values.
+        is_positive: whether it must not be negative.
+    """
+    if index.name == "add":
+        pairs = (index.operands, index.operands[::-1])
+        return any(
+            _is_turn(a, sums, is_positive) and _is_round(b, sums, is_positive) for a, b in pairs
+        )
+    return is_id(index, 0)
+
+
+def _is_round(value: Op, sums: _Sums, is_positive: bool) -> bool:
+    """Return whether a value is a multiple of the number of work-items."""
+    if value.name == "parameter":
+        return bool(value.attribute.part == "extent" and value.attribute.dimension == 0)
+    if value.name == "constant":
+        return bool(value.attribute == 0)
+    if value.name == "mul":
+        return not is_positive and any(_is_round(each, sums, False) for each in value.operands)
+    if value.name == "sub":
+        whole, rest = value.operands
+        is_rest = rest.name == "mod" and rest.operands[0] is whole
+        is_count = whole.name == "parameter" and whole.attribute.argument == COUNT
+        return is_rest and is_count and _is_round(rest.operands[1], sums, True)
+    first, step = sums.get(id(value), (value, None))
+    return step is not None and all(_is_round(each, sums, is_positive) for each in (first, step))
 
 
 def _first_reads(body: Sequence[Op], unwritten: set[str]) -> set[int]:
@@ -1362,48 +1414,33 @@ def live(body: Sequence[Op], wanted: Op | None = None) -> set[int]:
         body: the ops.
         wanted: a loop that is needed with all that it carries.
     """
-    owners: dict[int, Op | None] = {}
+    owners: dict[int, Op] = {}
+    sources: dict[int, list[Op]] = {}
     jumps: dict[int, list[Op]] = {}
-
-    def note(ops: Sequence[Op], owner: Op | None) -> None:
-        for op in ops:
-            owners[id(op)] = owner
-            for each in (*op.results, *op.carried):
-                owners[id(each)] = op
-            if op.name in ("leave", "repeat"):
-                jumps.setdefault(id(op.attribute), []).append(op)
-            for inner in op.bodies:
-                note(inner, op)
-
-    note(body, None)
+    pending = [] if wanted is None else [wanted, *wanted.carried]
+    for op in walk(body):
+        inside = (each for inner in op.bodies for each in inner)
+        owners |= {id(each): op for each in (*op.results, *op.carried, *inside)}
+        values, given = op.carried, op.operands
+        if op.name in ("leave", "repeat"):
+            jumps.setdefault(id(op.attribute), []).append(op)
+            values = op.attribute.results if op.name == "leave" else op.attribute.carried
+        elif OPS[op.name].has_effect and not op.bodies:
+            pending.append(op)
+        for value, source in zip(values, given, strict=False):
+            sources.setdefault(id(value), []).append(source)
     found: set[int] = set()
-    pending: list[Op] = [op for op in walk(body) if OPS[op.name].has_effect and not op.bodies]
-    pending = [op for op in pending if op.name not in ("leave", "repeat")]
-    if wanted is not None:
-        pending += [wanted, *wanted.carried]
-    values = {id(each): (op, number) for op in walk(body) for number, each in enumerate(op.results)}
-    firsts = {id(each): (op, number) for op in walk(body) for number, each in enumerate(op.carried)}
     while pending:
         op = pending.pop()
         if id(op) in found:
             continue
         found.add(id(op))
-        owner = owners.get(id(op))
-        if owner is not None:
-            pending.append(owner)
-        if op.name == "if":
-            pending.append(op.operands[0])
-        elif op.name == "loop":
+        pending += [owners[id(op)]] if id(op) in owners else []
+        pending += sources.get(id(op), ())
+        if op.name == "loop":
             pending += jumps[id(op)]
         elif op.name not in ("leave", "repeat"):
             pending += op.operands
-        if id(op) in values:
-            control, number = values[id(op)]
-            pending += [j.operands[number] for j in jumps[id(control)] if j.name == "leave"]
-        if id(op) in firsts:
-            control, number = firsts[id(op)]
-            pending.append(control.operands[number])
-            pending += [j.operands[number] for j in jumps[id(control)] if j.name == "repeat"]
     return found
 
 

@@ -19,12 +19,14 @@ from dparray._ir.adjoint import (
     array_parameters,
     arrays_of,
     axes_of,
+    before_wrap,
     bring_into_form,
     gradient,
     is_id,
     live,
     remove_dead,
 )
+from dparray._ir.facts import affine
 from dparray._ir.instructions import Function, Op, Parameter, constant, root, walk
 from dparray._ir.structured import counting
 from dparray._ir.types import BOOL, F32, I64
@@ -444,26 +446,15 @@ class _Stencil(_Gather):
 
 def _distance(index: Op) -> tuple[int, int, bool] | None:
     """Return the dimension of an id, its distance to an index, and whether that may wrap."""
-    if index.name == "select" and index.operands[0].name == "lt":
-        test, _, start = index.operands
-        found = _distance(start)
-        is_wrap = test.operands[0] is start and test.operands[1].attribute == 0
-        return (*found[:2], True) if found and is_wrap else None
-    if index.name == "mul" and index.operands[1].attribute == 1:
-        return _distance(index.operands[0])
-    if index.name in ("add", "sub") and index.operands[1].name == "constant":
-        found = _distance(index.operands[0])
-        step = index.operands[1].attribute
-        if found is None or found[2]:
-            return None
-        return found[0], found[1] + (step if index.name == "add" else -step), False
-    if index.name == "add" and index.operands[0].name == "constant":
-        found = _distance(index.operands[1])
-        return None if found is None else (found[0], found[1] + index.operands[0].attribute, False)
-    for dimension in range(3):
-        if is_id(index, dimension):
-            return dimension, 0, False
-    return None
+    start = before_wrap(index)
+    found = affine(index if start is None else start)
+    products = [] if found is None else [each for each in found.terms if each]
+    if found is None or [found.terms[each] for each in products] != [1] or len(products[0]) > 1:
+        return None
+    variable = found.values[products[0][0]]
+    if variable.name != "index" or variable.attribute[0] != "global_id":
+        return None
+    return variable.attribute[1], found.terms.get((), 0), start is not None
 
 
 def _with_bounds(body: Sequence[Op], bounds: dict[int, int]) -> Iterator[tuple[Op, dict[int, int]]]:

@@ -174,8 +174,9 @@ class _Loop:
             title = f"{region.source.function.__name__}: prange loop"
             form = Form(kernel, {}, title)
             program = form.program(form.types(space, tuple(arguments)))
-            stores = [op for op in walk(program.body) if op.name in ("store", "atomic")]
-            names = [root(op.operands[0]).attribute.argument for op in stores]
+            ops = [op for op in walk(program.body) if op.name in ("store", "atomic")]
+            starts = [root(op.operands[0]) for op in ops]
+            names = [op.attribute.argument for op in starts if op.name == "parameter"]
             self._forms[kernel] = Form(kernel, dict.fromkeys(names), title)
         return self._forms[kernel]
 

@@ -27,6 +27,7 @@ class _Writer:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.lines = ["@dp.kernel", "def k(item, x, y, z, n, out):", "    i = item.get_id(0)"]
+        self.is_loop = seed % 2 == 0
         self.indices = ["i"]
         self.made = 0
 
@@ -82,7 +83,12 @@ class _Writer:
         self.lines.append("    s, t = x[i], y[i % 5]")
         self.lines.append("    p = dp.PrivateArray(4, x.dtype, fill_zeros=True)")
         self.statements(["s", "t"], "    ", 3, False)
-        return "\n".join([*self.lines, "    out[i] = s * t + s + p[0]", ""])
+        self.lines.append("    out[i] = s * t + s + p[0]")
+        if self.is_loop:
+            head = ["@dp.jit", "def k(_, x, y, z, n):", "    out = dp.empty_like(x)"]
+            body = [f"    {line}" for line in self.lines[3:]]
+            self.lines = [*head, "    for i in dp.prange(x.size):", *body, "    return out"]
+        return "\n".join([*self.lines, ""])
 
 
 def compare(seed: int) -> None:
@@ -91,7 +97,7 @@ def compare(seed: int) -> None:
     linecache.cache[name] = len(text), None, text.splitlines(True), name
     scope: dict[str, Any] = {"dp": dp, "math": __import__("math")}
     exec(compile(text, name, "exec"), scope)
-    f = dp.differentiable(scope["k"], out="x")
+    f = dp.differentiable(scope["k"], out="x") if seed % 2 else scope["k"]
     numbers = np.random.default_rng(seed)
     # No number is so near to one in a condition that a difference changes the branch.
     arguments = [
@@ -112,6 +118,25 @@ def compare(seed: int) -> None:
     found = sum(float(np.sum(g.asnumpy() * d)) for g, d in zip(gradients, along, strict=True))
     expected = (moved(1e-6) - moved(-1e-6)) / 2e-6
     assert np.isclose(found, expected, rtol=1e-5, atol=1e-6), (seed, found, expected, text)
+    primals, tangents = [*map(dp.asarray, arguments)], [*map(dp.asarray, along)]
+    gradient = dp.grad(lambda *inputs: total(*inputs) ** 2, (0, 1, 2))
+    try:
+        _, pushed = dp.jvp(total, primals, tangents)
+        _, second = dp.jvp(gradient, primals, tangents)
+    except dp.GradientError as error:
+        if "only its first derivative" not in str(error):
+            raise
+        return
+    assert np.isclose(float(pushed), found), (seed, float(pushed), found, text)
+    steps = [
+        [dp.asarray(x + s * d) for x, d in zip(arguments, along, strict=True)]
+        for s in (1e-5, -1e-5)
+    ]
+    pairs = zip(*[gradient(*each) for each in steps], second, strict=True)
+    for high, low, own in pairs:
+        expected = ((high - low) / 2e-5).asnumpy()
+        near = 1e-6 * (1 + np.max(np.abs(expected)))
+        assert np.allclose(own.asnumpy(), expected, 1e-4, near), (seed, own, expected, text)
 
 
 def main() -> None:

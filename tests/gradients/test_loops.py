@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._ir.instructions import walk
 from dparray.gradients import kernels
 from tests.gradients.test_rules import product, slope
 
@@ -212,6 +213,21 @@ def test_second_derivatives_forward_mode_and_replays() -> None:
         for _ in range(3):
             np.testing.assert_allclose(fast(x).asnumpy(), gradient(x).asnumpy())
             x = x + 1
+
+
+@pytest.mark.parametrize("f", [of_squares, of_halves, lambda x: total(x, dp.sin(x))])
+def test_elements_of_one_iteration_need_no_atomic_addition(
+    f: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    plain = kernels.AdjointKernel._made
+    monkeypatch.setattr(
+        kernels.AdjointKernel, "_made", lambda *given: made.append(plain(*given)) or made[-1]
+    )
+    dp.grad(weighted(f))(dp.asarray(_normal(11), dtype="float32"))
+    assert made
+    for op in walk([op for each in made for op in each.function.body]):
+        assert op.name != "atomic" or op.attribute[1] == "work_item"
 
 
 def test_arrays_are_read_as_they_were() -> None:

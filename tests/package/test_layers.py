@@ -50,7 +50,7 @@ BUDGETS = {
     "runtime": 4_370,
     "memory": 4_040,
     "graph": 2_185,
-    "ir": 5_085,
+    "ir": 5_110,
     "language": 15_800,
     "codegen": 3_760,
     "compiler": 7_490,
