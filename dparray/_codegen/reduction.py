@@ -299,6 +299,7 @@ def _program(
         )
         if form == "columns" and not (unrolled or elements_last)
         else 1,
+        staged_rows > 0 and not unrolled and machine.bytes_in_flight > 0,
     )
     numbers = [
         output_count,

@@ -55,6 +55,7 @@ class ReductionStructure(NamedTuple):
         staged_rows: the outputs of a group whose elements local memory holds.
         sub_group: the size of all sub-groups if the driver does not choose it, else 0.
         rows_together: the rows of columns that a work-item loads before it adds the first.
+        keeps_values: whether a loop may write a value in place of elements in local memory.
     """
 
     steps: tuple[Any, ...]
@@ -76,6 +77,7 @@ class ReductionStructure(NamedTuple):
     staged_rows: int = 0
     sub_group: int = 0
     rows_together: int = 1
+    keeps_values: bool = False
 
     @property
     def stores_accumulators(self) -> bool:

@@ -43,7 +43,11 @@ from dparray._codegen.values import (
     scalar_lines,
     store,
 )
+from dparray._graph.ops import OPS
 from dparray._graph.reductions import GROWTH, MAX_UNSETTLED
+
+# A value is kept in local memory if computing it again costs at least this many additions.
+MIN_COST_KEPT = 4
 
 
 def _of_vector(name: str, number: int) -> str:
@@ -89,6 +93,7 @@ class Text:
                 loop = last if structure.elements_last else self._before(name)
                 self.elements.setdefault(loop, []).append(number)
         self.count = max([last, *(loop + 1 for loop in self.elements)])
+        self.kept = self._which_is_kept() if structure.keeps_values else None
 
     def source(self) -> str:
         structure = self.structure
@@ -200,14 +205,46 @@ class Text:
     def _before(self, name: str) -> int:
         return self.loops[int(name[1:])] if name[0] == "t" else 0
 
-    def _needed(self, names: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Return the steps and arrays from which values in a loop are computed inside it."""
+    def _which_is_kept(self) -> Kept | None:
+        """Return the value that a loop writes in place of the elements in local memory, since later
+        loops need only that value: in a softmax, the exponential.
+        """
+        if len(self.structure.staged) != 1:
+            return None
+        (array,) = self.structure.staged
+        for loop in range(self.count - 1):
+            later = [
+                name for other in range(loop + 1, self.count) for name in self._names_of(other)
+            ]
+            again = self._needed(later)[0]
+            for step in reversed(self._needed(self._names_of(loop))[0]):
+                if step in again and self.steps[step][4] == self.structure.arrays[array][0]:
+                    left, arrays = self._needed(later, step)
+                    ops = [OPS.get(self.steps[other][0]) for other in set(again) - set(left)]
+                    cost = sum(op.cost for op in ops if op is not None)
+                    if array not in arrays and cost >= MIN_COST_KEPT:
+                        return Kept(loop, step, array)
+        return None
+
+    def _names_of(self, loop: int) -> list[str]:
+        """Return the names of the values that a loop reduces or stores."""
+        _, folded = self._inside(loop)
+        names = [name for number in folded for name, _ in self.steps[number][2]]
+        return names + [self.structure.outputs[at][0] for at in self.elements.get(loop, [])]
+
+    def _needed(self, names: Sequence[str], kept: int | None = None) -> tuple[list[int], list[int]]:
+        """Return the steps and arrays from which values in a loop are computed inside it.
+
+        The step ``kept`` is not computed there.
+        """
         reached: set[str] = set()
         stack = list(names)
         while stack:
             name = stack.pop()
             is_step = name[0] == "t"
             if name in reached or name[0] == "s" or (is_step and not self.varies[int(name[1:])]):
+                continue
+            if name == f"t{kept}":
                 continue
             reached.add(name)
             if is_step:
@@ -287,10 +324,7 @@ class Text:
     def _loop(self, loop: int) -> None:
         """Emit one traversal of the reduced elements of an output."""
         inside, folded = self._inside(loop)
-        stored = self.elements.get(loop, [])
-        names = [name for number in folded for name, _ in self.steps[number][2]]
-        needed = self._needed([*names, *(self.structure.outputs[output][0] for output in stored)])
-        walk = Walk(folded, stored, *needed)
+        walk = self._walk(loop, folded, self.elements.get(loop, []), self._names_of(loop))
         copies = self._copies(walk)
         if self.structure.unrolled:
             self._unrolled(walk)
@@ -310,6 +344,17 @@ class Text:
             else:
                 for number in inside:
                     self._finish(number)
+
+    def _walk(self, loop: int, folded: list[int], stored: list[int], names: Sequence[str]) -> Walk:
+        """Return the walk in which a loop computes values of these names."""
+        kept = self.kept
+        if kept is None or loop < kept.loop:
+            return Walk(folded, stored, *self._needed(names))
+        if loop == kept.loop:
+            return Walk(folded, stored, *self._needed(names), writes=kept)
+        needed = self._needed(names, kept.step)
+        reads = kept if needed != self._needed(names) else None
+        return Walk(folded, stored, *needed, reads=reads)
 
     def _copies(self, walk: Walk) -> int:
         """Return the number of accumulator copies of a work-item for each reduction of a loop."""
@@ -377,6 +422,7 @@ class Text:
             if rows == 1:
                 self._go_to(f"first + {walked}", inner)
                 self._element(walk, inner, copy, "trip")
+        self._keep(walk, copies, inner)
         if rows > 1:
             self._rows_together(walk, rows, inner)
             whole = f"{whole} * {rows}"
@@ -386,9 +432,11 @@ class Text:
             self._add(f"for trip in range(trips - trips % {together}, trips):")
             self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
             self._element(walk, inner, 0, "")
+            self._keep(walk, 1, inner)
         if self.structure.form in ("lanes", "rows", "sub-groups"):
             self._add(f"{self.j} = last", f"if {self.j} < count:")
             self._element(walk, inner, 0, "")
+            self._keep(walk, 1, inner)
         elif self.structure.form == "short rows":
             self._rest(walk)
 
@@ -454,8 +502,14 @@ class Text:
                     self._add(f"x{number} = x{number}_{loaded}", indent=indent)
                 else:
                     self._load(number, indent)
+            self._load_kept(walk, indent)
             values = Values(self.rows)
             values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
+            if walk.writes is not None:
+                _, step, number = walk.writes
+                # Stored after the loads of other copies, which would wait for it.
+                self._add(f"kept{copy} = {values.name(f't{step}')}", indent=indent)
+                self._add(f"place{copy} = {self._staged_index(self.j)}", indent=indent)
             for number in walk.folded:
                 self._fold(number, values, indent, copy, n, is_first, is_left)
             if walk.stored:
@@ -465,6 +519,22 @@ class Text:
                 index = self._element_index(f"d{number}", letters, f"out{number}")
                 text, known = values.name(name), dtype_of(structure, name)
                 self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
+
+    def _keep(self, walk: Walk, copies: int, indent: str) -> None:
+        """Emit the stores of values that later loops read."""
+        if walk.writes is not None:
+            number = walk.writes.array
+            dtype = self.structure.arrays[number][0]
+            for copy in range(copies):
+                lines = store(f"a{number}_local", f"place{copy}", f"kept{copy}", dtype, dtype)
+                self._add(*lines, indent=indent)
+
+    def _load_kept(self, walk: Walk, indent: str) -> None:
+        """Emit the load of the value that an earlier loop kept."""
+        if walk.reads is not None:
+            _, step, number = walk.reads
+            self._load(number, indent)
+            self._add(f"t{step} = x{number}", indent=indent)
 
     def _load(self, number: int, indent: str, name: str = "") -> None:
         """Emit the load of element ``j`` of an array, whose value gets a name of its own."""
@@ -607,7 +677,8 @@ class Text:
 
     def _load_first(self, number: int) -> None:
         """Emit the first element that the work-item folds."""
-        walk = Walk([], [], *self._needed([self.steps[number][2][0][0]]))
+        operand = self.steps[number][2][0][0]
+        walk = self._walk(self.loops[number] - 1, [], [], [operand])._replace(writes=None)
         # If there are more lanes than elements, some have none in whole trips.
         may_have_none = self.structure.form in ("lanes", "sub-groups")
         first = "first if trips > 0 else uint64(0)" if may_have_none else "first"
@@ -621,6 +692,7 @@ class Text:
         with self._for_each_vector():
             for array in walk.arrays:
                 self._load(array, "    ")
+            self._load_kept(walk, "    ")
             values.emit(((step, self.steps[step]) for step in walk.steps), self.lines, "    ")
             name, dtype = self.steps[number][2][0]
             text = converted_text(values.name(name), dtype, self.steps[number][3][0])
@@ -801,10 +873,22 @@ class Text:
         self._add(f"t{number} = {text}")
 
 
+class Kept(NamedTuple):
+    """A step whose value a loop writes in place of the elements of an array in local memory."""
+
+    loop: int
+    step: int
+    array: int
+
+
 class Walk(NamedTuple):
-    """One loop: the steps it folds, the outputs it stores, and the steps and arrays it needs."""
+    """One loop: the steps it folds, the outputs it stores, the steps and arrays it needs, and the
+    value that it keeps for later loops or reads.
+    """
 
     folded: list[int]
     stored: list[int]
     steps: list[int]
     arrays: list[int]
+    writes: Kept | None = None
+    reads: Kept | None = None

@@ -167,3 +167,44 @@ def test_positions_and_values_that_are_not_numbers(length: int) -> None:
         expected = (host - host.max(axis=1, keepdims=True)).argmax(axis=1)
         expected = expected + (host - host.min(axis=1, keepdims=True)).argmin(axis=1)
     np.testing.assert_array_equal(found.asnumpy(), expected)
+
+
+def kept_twice(xp: Any, x: Any) -> Any:
+    e = xp.tanh(x * 2 - x.max(axis=-1, keepdims=True))
+    return e * e.sum(axis=-1, keepdims=True) - e / (1 + abs(e).max(axis=-1, keepdims=True))
+
+
+def needed_again(xp: Any, x: Any) -> Any:
+    e = xp.exp(x - x.max(axis=-1, keepdims=True))
+    return x * e / e.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.sample(6)
+def test_a_value_that_later_loops_need_is_computed_once(
+    length: int, dtype: str, pretend: Any
+) -> None:
+    pretend(loads_vectors=True)
+    tuning._machine.cache_clear()
+    x = dp.asarray(rows((300, length), dtype))
+    dp.eval(x)
+
+    def sources() -> list[str]:
+        return [dp.explain(program(dp, x)).source for program in (softmax, kept_twice)]
+
+    def computed() -> list[np.ndarray]:
+        return [each(dp, x).asnumpy() for each in (*PROGRAMS, kept_twice, needed_again)]
+
+    found, texts = computed(), sources()
+    with dp.config.override(tuning={"gpu": {"lanes": 128, "bytes_in_flight": 1}}):
+        before, others = computed(), sources()
+    for one, other in zip(found, before, strict=True):
+        np.testing.assert_array_equal(one, other)
+    if "a0_local" in texts[0]:
+        assert all("kept0 = " in text for text in texts)
+        assert [text.count("math.exp(") for text in texts] < [
+            text.count("math.exp(") for text in others
+        ]
+    assert not any("kept0 = " in text for text in others)
+    assert "kept0 = " not in dp.explain(needed_again(dp, x)).source
