@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import math
 import pickle
 import textwrap
@@ -16,7 +15,7 @@ from typing import Any, cast
 from dparray._jit.signs import mark_powers
 from dparray._language.device_function import DeviceFunction
 from dparray._language.references import Reference, may_change, with_references
-from dparray._language.source import GIVEN_SOURCE
+from dparray._language.source import GIVEN_SOURCE, lines_of
 from dparray._language.source import Source as CompilerSource
 from dparray.exceptions import KernelCompileError
 
@@ -156,9 +155,8 @@ def source_of(function: FunctionType) -> Source:
         KernelCompileError: its source is not available, or it is not a plain function.
     """
     try:
-        # For a decorated function, `inspect` would return the source of the inner one.
-        lines, first = inspect.getsourcelines(function.__code__)
-    except (OSError, TypeError) as error:
+        lines, first = lines_of(function)
+    except OSError as error:
         raise KernelCompileError(
             f"{function.__name__}: dp.jit reads the source of a function, which is not available "
             "here; define the function in a file or a notebook cell"
