@@ -624,6 +624,7 @@ static PyMethodDef functions[] = {
     {"launch_known", (PyCFunction)(void (*)(void))launch_known, METH_FASTCALL, NULL},
     {"launch_packed", launch_packed, METH_VARARGS, NULL},
     {"use_threads", use_threads, METH_O, NULL},
+    {"call_function", (PyCFunction)(void (*)(void))call_function, METH_FASTCALL, NULL},
     {"copy_rows", copy_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -641,11 +642,15 @@ PyMODINIT_FUNC PyInit__fastpath(void)
     PyObject *parts = PyLong_FromVoidPtr((void *)(size_t)share_parts);
     PyObject *units = PyLong_FromVoidPtr((void *)(size_t)share_units);
     PyObject *stack = PyLong_FromVoidPtr((void *)(size_t)has_stack);
+    PyObject *stop = PyLong_FromVoidPtr((void *)(size_t)note_stop);
+    PyObject *memory = PyLong_FromVoidPtr((void *)(size_t)new_memory);
     if (!call_in_forks(forget_threads))
         PyErr_NoMemory();
     if (module && (!base || PyErr_Occurred() || PyModule_AddObjectRef(module, "share_parts", parts) < 0 ||
                    PyModule_AddObjectRef(module, "share_units", units) < 0 ||
                    PyModule_AddObjectRef(module, "has_stack", stack) < 0 ||
+                   PyModule_AddObjectRef(module, "new_memory", memory) < 0 ||
+                   PyModule_AddObjectRef(module, "note_stop", stop) < 0 ||
                    PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0 ||
                    PyModule_AddObjectRef(module, "Base", base) < 0))
         Py_CLEAR(module);
@@ -653,5 +658,7 @@ PyMODINIT_FUNC PyInit__fastpath(void)
     Py_XDECREF(parts);
     Py_XDECREF(units);
     Py_XDECREF(stack);
+    Py_XDECREF(memory);
+    Py_XDECREF(stop);
     return module;
 }

@@ -288,3 +288,188 @@ static PyObject *copy_rows(PyObject *module, PyObject *args)
         return NULL;
     Py_RETURN_NONE;
 }
+
+/* The most 64-bit words of the arguments and results of a native function. */
+#define MAX_WORDS 512
+#define MAX_RESULTS 16 /* as in `dparray/_jit/host_code.py` */
+
+/* The memory that the running native function of a thread has taken. Those of its results leave. */
+#define MAX_TAKEN 32 /* as in `dparray/_jit/host_code.py` */
+static _Thread_local void *taken[MAX_TAKEN];
+static _Thread_local int count_taken;
+
+static void *new_memory(int64_t count, int64_t size, int is_zero)
+{
+    size_t nbytes = (size_t)(count > 0 ? count : 1) * size;
+    int is_possible = count >= 0 && count <= INT64_MAX / 2 / size && count_taken < MAX_TAKEN;
+    void *memory = !is_possible ? NULL : is_zero ? calloc(1, nbytes) : malloc(nbytes);
+    if (memory)
+        return taken[count_taken++] = memory;
+    PyGILState_STATE state = PyGILState_Ensure();
+    if (count < 0)
+        PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
+    else
+        PyErr_NoMemory();
+    PyGILState_Release(state);
+    return NULL;
+}
+
+/* The number of the exception with which a thread's native function has ended, or 0. */
+static _Thread_local int stopped;
+
+static void note_stop(int number)
+{
+    stopped = number;
+}
+
+static void free_taken(PyObject *capsule)
+{
+    free(PyCapsule_GetPointer(capsule, NULL));
+}
+
+/* The array of a result: its address and its shape, in words. */
+static PyObject *taken_array(const int64_t *words, int ndim, char letter)
+{
+    npy_intp shape[NPY_MAXDIMS];
+    void *memory = (void *)(intptr_t)words[0];
+    for (int axis = 0; axis < ndim; axis++)
+        shape[axis] = (npy_intp)words[1 + axis];
+    PyObject *owner = PyCapsule_New(memory, NULL, free_taken);
+    if (!owner)
+        return NULL;
+    for (int at = 0; at < count_taken; at++)
+        if (taken[at] == memory)
+            taken[at] = NULL;
+    PyArray_Descr *dtype = PyArray_DescrFromType(letter);
+    PyObject *array = dtype ? PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, memory,
+                                                   NPY_ARRAY_CARRAY, NULL)
+                            : NULL;
+    if (!array || PyArray_SetBaseObject(AS_ARRAY(array), owner) < 0) {
+        if (!array)
+            Py_DECREF(owner);
+        Py_CLEAR(array);
+    }
+    return array;
+}
+
+/* A number of a result. */
+static PyObject *result_number(void *value, char letter)
+{
+    if (letter == 'd')
+        return PyFloat_FromDouble(*(double *)value);
+    if (letter == 'q')
+        return PyLong_FromLongLong(*(int64_t *)value);
+    PyArray_Descr *dtype = PyArray_DescrFromType(letter);
+    PyObject *array =
+        dtype ? PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, value, 0, NULL) : NULL;
+    PyObject *number = array ? PyArray_GETITEM(AS_ARRAY(array), value) : NULL;
+    Py_XDECREF(array);
+    return number;
+}
+
+/* A number as a word; 0 with an exception if it is none. */
+static int scalar_word(PyObject *value, char type, int64_t *word)
+{
+    PyArray_Descr *dtype;
+    if (type == 'd') {
+        double number = PyFloat_AsDouble(value);
+        memcpy(word, &number, sizeof number);
+        return !PyErr_Occurred();
+    }
+    if (type == 'q') {
+        *word = PyLong_AsLongLong(value);
+        if (!PyErr_Occurred())
+            return 1;
+        if (!PyErr_ExceptionMatches(PyExc_TypeError))
+            return 0;
+        PyErr_Clear();
+    }
+    if (!(dtype = PyArray_DescrFromType(type)))
+        return 0;
+    PyObject *array = PyArray_FromAny(value, dtype, 0, 0, NPY_ARRAY_FORCECAST, NULL);
+    if (array)
+        memcpy(word, PyArray_DATA(AS_ARRAY(array)), (size_t)PyArray_ITEMSIZE(AS_ARRAY(array)));
+    Py_XDECREF(array);
+    return array != NULL;
+}
+
+/* The words of an array: those of `FrontEnd.parameter` (`dparray/_language/frontend.py`). */
+static int array_words(PyObject *value, char kind, int64_t *words)
+{
+    if (!PyArray_Check(value))
+        return 0;
+    PyArrayObject *array = AS_ARRAY(value);
+    int ndim = PyArray_NDIM(array), flags = PyArray_FLAGS(array), at = 3;
+    if ((kind == 'C' && !(flags & NPY_ARRAY_C_CONTIGUOUS)) ||
+        !(flags & NPY_ARRAY_WRITEABLE) != (kind == 'R'))
+        return 0;
+    words[0] = PyArray_SIZE(array);
+    words[1] = PyArray_ITEMSIZE(array);
+    words[2] = (int64_t)(intptr_t)PyArray_DATA(array);
+    for (int axis = 0; axis < ndim; axis++)
+        words[at++] = PyArray_DIM(array, axis);
+    for (int axis = 0; axis < ndim; axis++)
+        words[at++] = PyArray_STRIDE(array, axis);
+    return at;
+}
+
+/* call_function(address, kinds, arguments, results, threads): `_call_function` of
+ * `dparray/_jit/parts.py`. */
+static PyObject *call_function(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    int64_t words[MAX_WORDS], values[MAX_RESULTS][1 + NPY_MAXDIMS];
+    PyObject *set = NULL, *made = NULL;
+    int count = 0;
+    char *kinds, *results;
+    Py_ssize_t arguments, letters;
+    void (*run)(int64_t *) = given == 5 ? PyLong_AsVoidPtr(args[0]) : NULL;
+    if (!run || !PyTuple_Check(args[2]) || PyBytes_AsStringAndSize(args[1], &kinds, &arguments) ||
+        PyBytes_AsStringAndSize(args[3], &results, &letters) ||
+        PyTuple_Size(args[2]) != arguments || letters > 2 * MAX_RESULTS ||
+        !(set = use_threads(module, args[4]))) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError,
+                            "call_function(address, kinds, arguments, results, threads)");
+        return NULL;
+    }
+    Py_DECREF(set);
+    for (Py_ssize_t at = 0; at < arguments; at++) {
+        PyObject *value = PyTuple_GetItem(args[2], at);
+        if (count > MAX_WORDS - 3 - 2 * NPY_MAXDIMS)
+            Py_RETURN_NOTIMPLEMENTED;
+        if (kinds[at] == 'C' || kinds[at] == 'S' || kinds[at] == 'R') {
+            int added = array_words(value, kinds[at], words + count);
+            if (!added)
+                Py_RETURN_NOTIMPLEMENTED;
+            count += added;
+        } else if (!scalar_word(value, kinds[at], &words[count++]))
+            return NULL;
+    }
+    for (Py_ssize_t at = 0; at < letters / 2; at++) {
+        int64_t length = 1 + results[2 * at], own[5] = {length, 8, (intptr_t)values[at], length, 8};
+        if (count > MAX_WORDS - 5)
+            Py_RETURN_NOTIMPLEMENTED;
+        memcpy(words + count, own, sizeof own);
+        count += 5;
+    }
+    count_taken = stopped = 0;
+    PyThreadState *state = PyEval_SaveThread();
+    run(words);
+    PyEval_RestoreThread(state);
+    if (!PyErr_Occurred()) /* a signal has ended a loop, or there is no memory */
+        made = stopped ? PyLong_FromLong(stopped) : PyTuple_New(letters / 2);
+    for (Py_ssize_t at = 0; made && !stopped && at < letters / 2; at++) {
+        int ndim = results[2 * at];
+        char letter = results[2 * at + 1];
+        PyObject *value =
+            ndim ? taken_array(values[at], ndim, letter) : result_number(values[at], letter);
+        if (!value)
+            Py_CLEAR(made);
+        else
+            PyTuple_SetItem(made, at, value);
+    }
+    for (int at = 0; at < count_taken; at++)
+        free(taken[at]);
+    count_taken = 0;
+    return made;
+}

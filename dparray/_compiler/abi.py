@@ -20,6 +20,13 @@ INTEL_CPU = "intel-cpu"
 #: this function while the passes run.
 LOW_BITS = "dparray.low_bits"
 
+#: The function of the host that shares out the parts of a loop to threads.
+SHARE_PARTS = "dparray_share_parts"
+#: The one that notes the number of the exception with which a function ends.
+NOTE_STOP = "dparray_note_stop"
+#: The one that allocates memory of the host for a number of elements of a size.
+NEW_MEMORY = "dparray_new_memory"
+
 # The functions that return ids and sizes of work-items.
 GLOBAL_ID = "get_global_id"
 GLOBAL_SIZE = "get_global_size"
@@ -87,6 +94,7 @@ DECLARED = re.compile(
     r"^declare (?:spir_func )?([^@\n]*?)@(?:\"([^\"]+)\"|([-\w.$]+))\(([^\n]*)\n", re.MULTILINE
 )
 _UNCONTRACTED = re.compile(r"(= f(?:add|sub|mul)) (?!contract )")
+_FLOATING = re.compile(r"(= f(?:add|sub|mul|div|neg)) (?:reassoc nsz )?")
 _TYPE = re.compile(r"ptr(?: addrspace\(\d+\))?|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|[a-z]\w*")
 
 
@@ -111,6 +119,11 @@ UPDATES = {
 def contracted(text: str) -> str:
     """Return a module in which products and sums may be contracted to fused operations."""
     return _UNCONTRACTED.sub(r"\1 contract ", text)
+
+
+def fast(text: str) -> str:
+    """Return a module whose floating-point operations may be reordered."""
+    return _FLOATING.sub(r"\1 fast ", text)
 
 
 class Function(NamedTuple):

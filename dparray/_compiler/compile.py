@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from dparray import _hooks, _log, config
 from dparray._codegen.elementwise import function_of
-from dparray._compiler import cache, store
+from dparray._compiler import abi, cache, store
 from dparray._compiler.kernel import NO_ADVICE, Kernel
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
-from dparray._driver import driver_of, waiting
+from dparray._driver import driver_of, processor, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
 from dparray._ir.checks import record_checks
@@ -96,6 +96,43 @@ def obtain_kernel(
         )
     for line, text in kernel.advice.cuts:
         warn_at(function, line, text, KernelTypeWarning)
+    return kernel
+
+
+def obtain_host_function(
+    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
+) -> Kernel:
+    """Return a function of numbers and elements that the processor calls once, not a kernel.
+
+    Args:
+        function: a Python function in the kernel language, without an item.
+        types: the type keys of its parameters.
+        options: ``fastmath`` allows floating-point operations to be reordered; ``cache=False``
+            keeps it out of the disk cache.
+
+    Raises:
+        Refusal: the language does not have something in it.
+    """
+    target = processor().target()
+    key = kernel_key(function, types, {**options, "sequential": True}, target)
+    is_kept = key is not None and options.get("cache", True)
+    kernel = _load(lambda each: cache.load(each, cache.REGION), key) if is_kept else None
+    if kernel is None:
+        # Imported here: a program whose functions are cached never needs them.
+        from dparray._compiler import llvm
+        from dparray._language.frontend import translation
+
+        with lock, working_folder():
+            started = time.perf_counter()
+            program = translation(function, types, is_sequential=True).function
+            entry, text = llvm.module(program)
+            if options.get("fastmath"):
+                text = abi.fast(text)
+            compiled = back_end(target).optimised(text, target)
+        name = function.__name__
+        kernel = _finished(name, entry, compiled, target, types, options, started)
+        if key is not None and is_kept:
+            cache.save(key, kernel.to_bytes(), cache.REGION)
     return kernel
 
 

@@ -17,7 +17,7 @@ from dparray._ir.instructions import SCOPES, Function, Op, walk
 from dparray._ir.types import BOOL, F16, F32, F64, I8, I32, I64, LOCAL, Pointer, Type
 from dparray.kernel_api import MemoryOrder
 
-_RETURN = "  ret void"
+_RETURN, _STOP = "  ret void", "  ret i32"
 _CONSTANT_SPACE = 2  # OpenCL's memory of strings
 # A device function reads and writes no memory, or work-items call it together.
 _PURE, _TOGETHER, _OPAQUE = "memory(none)", "convergent", "speculatable memory(none)"
@@ -144,6 +144,7 @@ class _Emitter:
     Attributes:
         lines: of the body so far.
         allocated: the private memory, by name, and its LLVM types.
+        functions: of the parts of parallel loops.
         variables: of the module: local memory and strings.
         declared: the functions that are called, in the order of their first calls.
         values: the spelling of the value of each op, by identity.
@@ -158,6 +159,8 @@ class _Emitter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.allocated: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.in_part = False
         self.variables: list[str] = []
         self.declared: dict[str, None] = {}
         self.values: dict[int, str] = {}
@@ -188,7 +191,8 @@ class _Emitter:
         body = "\n".join(lines)
         hint, more = (abi.IN_ORDER, abi.IN_ORDER_VALUE) if follows_rows(function) else ("", "")
         head = f"define spir_kernel void @{entry}({', '.join(parameters)}){hint} {{\nentry:\n"
-        return "\n".join([*self.variables, *self.declared, f"{head}{body}\n}}\n{more}"])
+        module = [*self.variables, *self.declared, *self.functions, f"{head}{body}\n}}\n{more}"]
+        return "\n".join(module)
 
     def lifetimes(self, which: str) -> list[str]:
         """Return lines that mark the start or the end of the lifetime of private memory.
@@ -276,6 +280,55 @@ class _Emitter:
         self.lines[start:start] = self.joined(op.carried, ways)
         self.join(op)
 
+    def write_parallel(self, op: Op) -> None:
+        """Write the body as a function of a part, which the host's threads call.
+
+        It finds the values from around it in a record on the caller's stack. A call that a signal
+        has ended returns a number; the exception is Python's.
+        """
+        inner = list(walk(op.bodies[0]))
+        own = {id(each) for one in (op, *inner) for each in (one, *one.results, *one.carried)}
+        operands = (each for one in inner for each in one.operands if each.name != "constant")
+        used = list({id(each): each for each in operands if id(each) not in own}.values())
+        fields = [self.typed(each) for each in used]
+        record = f"{{ {', '.join(kind for kind, _ in fields)} }}"
+        name, end = f"@dparray.{self.label('part')}", self.label("end")
+        outside = self.lines, self.allocated, self.block, dict(self.values)
+        self.lines, self.allocated, self.block, self.in_part = [], {}, "entry", True
+        for number, each in enumerate(used):
+            place = self.emit(f"getelementptr {record}, ptr %data, i64 0, i32 {number}")
+            kind = fields[number][0]
+            self.values[id(each)] = self.emit(f"load {kind}, ptr {place}")
+        self.declared["declare void @llvm.assume(i1)"] = None
+        for each, word in zip(op.carried, ("number", "first", "last"), strict=True):
+            self.values[id(each)] = f"%{word}"
+            is_small = self.emit(f"icmp ult i64 %{word}, {1 << 48}")
+            self.do(f"call void @llvm.assume(i1 {is_small})")
+        self.labels[id(op), "leave"] = end
+        self.body(op.bodies[0])
+        self.begin(end)
+        starts, ends = (self.lifetimes(which) for which in ("start", "end"))
+        memory = [f"  {each} = alloca {storage}" for each, storage in self.allocated.items()]
+        self.functions.append(
+            f"define internal i32 {name}(ptr noalias readonly %data, ptr %error, i64 %number, "
+            "i64 %first, i64 %last) {\nentry:\n"
+            + "\n".join([*memory, *starts, *self.lines, *ends, "  ret i32 0", "}", ""])
+        )
+        self.lines, self.allocated, self.block, self.values = outside
+        self.in_part = False
+        data, error = f"%{self.label('record')}", f"%{self.label('error')}"
+        self.allocated |= {data: record if fields else "i64", error: "ptr"}
+        for number, (kind, text) in enumerate(fields):
+            place = self.emit(f"getelementptr {record}, ptr {data}, i64 0, i32 {number}")
+            self.do(f"store {kind} {text}, ptr {place}")
+        self.declared[f"declare i32 @{abi.SHARE_PARTS}(ptr, ptr, i64, i64, ptr)"] = None
+        total, parts = map(self.text, op.operands)
+        status = self.emit(
+            f"call i32 @{abi.SHARE_PARTS}(ptr {name}, ptr {data}, i64 {total}, i64 {parts}, "
+            f"ptr {error})"
+        )
+        self.end_if(self.emit(f"icmp ne i32 {status}, 0"), status)
+
     def note_counter(self, loop: Op) -> None:
         """Mark the sum that counts a loop: it does not overflow before the loop ends."""
         found = counter(loop)
@@ -335,7 +388,9 @@ class _Emitter:
         self.values[id(op)] = value
 
     def arithmetic(self, op: Op, kind: Type, a: str, b: str) -> str:
-        flag = self.flags.get(id(op), "")
+        flag = " reassoc nsz" if "reordered" in op.marks else self.flags.get(id(op), "")
+        if flag == " reassoc nsz" and not kind.is_float:
+            flag = ""
         if not flag and op.type == I64 and op.name in ("add", "sub", "mul"):
             flag = " nsw" * (id(op) in self.indices)
         return self.emit(f"{_ARITHMETIC[op.name][kind.is_float]}{flag} {spelled(kind)} {a}, {b}")
@@ -635,6 +690,38 @@ class _Emitter:
             name = f"%{self.label('memory')}"
             self.allocated[name] = storage
         self.values[id(op)] = name
+
+    def write_stop(self, op: Op) -> None:
+        """End the function of the host, or of a part, which returns the number."""
+        if self.in_part:
+            self.lines.append(f"{_STOP} {op.attribute}")
+            return
+        self.note_stop(str(op.attribute))
+        self.lines.append(_RETURN)
+
+    def note_stop(self, number: str) -> None:
+        self.declared[f"declare void @{abi.NOTE_STOP}(i32)"] = None
+        self.do(f"call void @{abi.NOTE_STOP}(i32 {number})")
+
+    def write_new(self, op: Op) -> None:
+        """Write a call for memory; without it the exception is Python's, and the function ends."""
+        assert isinstance(op.type, Pointer)
+        kind, size = spelled(op.type), op.type.element.size
+        self.declared[f"declare {kind} @{abi.NEW_MEMORY}(i64, i64, i32)"] = None
+        count, is_zero = self.text(op.operands[0]), int("zeros" in op.marks)
+        memory = self.emit(f"call {kind} @{abi.NEW_MEMORY}(i64 {count}, i64 {size}, i32 {is_zero})")
+        self.end_if(self.emit(f"icmp eq {kind} {memory}, null"))
+        self.values[id(op)] = memory
+
+    def end_if(self, condition: str, number: str = "") -> None:
+        """End the function if a condition holds, and note the reason."""
+        stops, goes_on = self.label("stops"), self.label("goes.on")
+        self.do(f"br i1 {condition}, label %{stops}, label %{goes_on}")
+        self.begin(stops)
+        if number:
+            self.note_stop(number)
+        self.lines.append(_RETURN)
+        self.begin(goes_on)
 
     def write_offset(self, op: Op) -> None:
         pointer, index = op.operands

@@ -26,6 +26,11 @@ def module_of(driver: str, name: str) -> Any:
     return import_module(f"dparray._driver.{driver}.{name}")
 
 
+def processor() -> Any:
+    """Return the module that makes machine code of functions for the processor itself."""
+    return module_of("host", "processor")
+
+
 #: The drivers of the package; the one with the default device comes first.
 NAMES = ("sycl", "cuda", "host")
 

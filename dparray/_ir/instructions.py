@@ -5,10 +5,10 @@ with bodies of ops. There are no variables: a loop carries the values that it ch
 that differs between paths is a result of the op that joins them. :data:`OPS` has one row for each
 kind of op.
 
-Control flow has three constructs. ``if`` has two bodies, ``block`` and ``loop`` have one. A body
-ends with a jump, or with a construct that nothing leaves. ``leave`` continues after an enclosing
-construct and gives its results. ``repeat`` starts the next iteration of an enclosing loop and gives
-the values that it carries. ``return`` ends the work-item.
+Control flow has four constructs. ``if`` has two bodies; ``block``, ``loop`` and ``parallel`` have
+one. A body ends with a jump, or with a construct that nothing leaves. ``leave`` continues after an
+enclosing construct and gives its results. ``repeat`` starts the next iteration of an enclosing loop
+and gives the values that it carries. ``return`` ends the work-item.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Op:
         attribute: a constant of its kind, such as a number, a name, or the target of a jump.
         bodies: the ops inside, for control flow.
         results: the ``result`` ops of control flow.
-        carried: the ``carried`` ops of a loop, whose first values are its operands.
+        carried: the ``carried`` ops of a loop, whose first values are its operands, and those of
+            ``parallel``.
         marks: words that back ends may use and may ignore, such as ``"nonnegative"``.
         place: the statement that it is part of, for errors.
     """
@@ -232,6 +233,7 @@ OPS: dict[str, Rule] = {
     "extract": _cheap("*", "*", "", "The lane of a vector that the attribute or an i64 selects."),
     # Memory.
     "allocate": _value("", "P", "", "Memory of a work-item or a group; the attribute is its size."),
+    "new": _effect("i64", "Memory of the host for N elements, of zeros with that mark.", "P"),
     "offset": _value("P W", "P", "", "An element's address; in bytes if the attribute says so."),
     "address": _value("P", "u64", "", "An address as a number."),
     "load": _value("P", "*", "", "The element, or a vector; the attribute is the alignment."),
@@ -248,13 +250,20 @@ OPS: dict[str, Rule] = {
     "if": _effect("bool", "Execute the first body, or the second if the operand is False."),
     "block": _effect("", "Execute the body once."),
     "loop": _effect("*", "Execute the body again and again."),
+    "parallel": _effect(
+        "i64 i64",
+        "Execute the body for each part of a range, on threads of the host. The operands are the "
+        "length of the range and the number of parts; 0 is one that suits. It carries the number "
+        "of a part, its first and its end.",
+    ),
     "leave": _effect("*", "Continue after the construct in the attribute, with its results."),
     "repeat": _effect("*", "Begin the loop in the attribute again, with what it carries."),
     "return": _effect("", "End the work-item."),
+    "stop": _effect("", "End the function of the host for the reason of the attribute's number."),
 }
 
-CONTROL = ("if", "block", "loop")
-JUMPS = ("leave", "repeat", "return")
+CONTROL = ("if", "block", "loop", "parallel")
+JUMPS = ("leave", "repeat", "return", "stop")
 
 #: The ids and sizes of ``index``. Sub-groups have one dimension, 0.
 INDICES = (

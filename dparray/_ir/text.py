@@ -12,7 +12,7 @@ from typing import Any
 from dparray._ir.instructions import CONTROL, Function, Op
 from dparray._ir.types import BOOL, F64, I64
 
-_PREFIXES = {"if": "if", "block": "block", "loop": "loop"}
+_PREFIXES = {"if": "if", "block": "block", "loop": "loop", "parallel": "parallel"}
 
 
 def printed(function: Function) -> str:
@@ -64,6 +64,10 @@ class _Printer:
         """Return the line of an op."""
         if op.name in CONTROL:
             words = [self.label(op)]
+            if op.name == "parallel":
+                words += map(self.value, op.operands)
+                words.append(", ".join(map(self.value, op.carried)))
+                return " ".join(words)
             if op.operands and op.name == "if":
                 words.append(self.value(op.operands[0]))
             pairs = zip(op.carried, op.operands, strict=False)

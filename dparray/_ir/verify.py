@@ -124,7 +124,7 @@ class _Verifier:
             self.control(op)
         else:
             self.require(not op.bodies and not op.results, op, "has bodies or results")
-        if op.name != "loop":
+        if op.name not in ("loop", "parallel"):
             self.require(not op.carried, op, "carries values")
         self.define(op)
 
@@ -133,6 +133,10 @@ class _Verifier:
         self.require(len(op.bodies) == count, op, f"must have {count} bodies")
         if op.name == "loop":
             self.fits(op, op.operands, op.carried, "first values")
+        if op.name == "parallel":
+            kinds = [each.type for each in op.carried]
+            self.require(kinds == [I64] * 3, op, "carries a number and the ends of a part")
+            self.require(not op.results, op, "has no results")
         before = set(self.known)
         for carried in op.carried:
             self.require(carried.name == "carried", carried, "is carried by a loop")

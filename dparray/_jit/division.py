@@ -24,7 +24,7 @@ from dparray._jit.source import assigned_names, at_line, copied, definition_of, 
 #: would be fewer than some copies.
 _COPIED_ELEMENTS = 1 << 22
 _MIN_COPIES = 16
-_SYMBOLS = {ast.Add: "+", ast.Sub: "+", ast.Mult: "*", ast.BitOr: "|", ast.BitXor: "^",
+SYMBOLS = {ast.Add: "+", ast.Sub: "+", ast.Mult: "*", ast.BitOr: "|", ast.BitXor: "^",
             ast.BitAnd: "&"}  # fmt: skip
 IDENTITIES: dict[type, int] = {
     ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.BitOr: 0, ast.BitXor: 0, ast.BitAnd: -1
@@ -33,12 +33,9 @@ IDENTITIES: dict[type, int] = {
 
 def divided(
     loop: Any, types: Inference, reduced: dict[str, Value]
-) -> tuple[list[ast.stmt], list[ast.FunctionDef], list[Any], bool]:
-    """Return the statements that replace a loop, the functions of a part, the operations in those
-    with dtypes that only Numba decides, and whether they store lines.
-
-    There are two functions if offsets of indices are variables: one is for offsets that are not
-    negative, which compilers vectorize because its indices are not, either.
+) -> tuple[list[ast.stmt], ast.FunctionDef, list[Any], bool]:
+    """Return the statements that replace a loop, the function of a part, the operations in that
+    with dtypes that only Numba decides, and whether it stores lines.
 
     Args:
         loop: the :class:`dparray._jit.regions.ParallelRegion`.
@@ -80,7 +77,6 @@ def divided(
     parts = f"min({', '.join(counts)})" if reduced else "0"
     head.append(f"__parts_{mark} = {parts}")
     given |= {each: types.variables.get(each, UNKNOWN) for each in loop.captured}
-    offsets = {each for each in _offsets(loop) - assigned if given.get(each) == WEAK_INT}
     first: list[str] = []
     after: list[str] = []
     last: list[str] = []
@@ -98,29 +94,21 @@ def divided(
     kinds = {**given, **dict.fromkeys(numbers, WEAK_INT)}
     floats = {each for each, kind in reduced.items() if kind.dtype.kind in "fc" and not kind.ndim}
     around = Inference(definition_of(name, [], [loop.node]), types.variables, types.names)
-    found, doubts, has_lines = [], [], False
-    for suffix in ("", "_up") if offsets else ("",):
-        known = [f"{each} = max({each}, 0)" for each in sorted(offsets) if suffix]
-        run = _parsed([*first, *known], mark)
-        run += copied([*loop.functions.values()]) + _parsed([_loop_over(loop, starts)], mark)
-        inner: Any = run[-1]
-        while not isinstance(inner.body[-1], ast.Pass):
-            inner = inner.body[-1]
-        inner.body[-1:] = RowLoops(loop.source, around, loop.body).block(copied(loop.body))
-        definition = definition_of(name + suffix, [*numbers, *given], run + _parsed(last, mark))
-        inferred = Inference(definition, kinds, {**types.names, NUMPY: np})
-        has_lines = with_lines(definition, inferred)
-        definition.body += _parsed([f"{LINE}[0] = 0"] if has_lines else [], mark)
-        casts = Casts(inferred)
-        found.append(_InPart(floats).visit(casts.visit(definition)))
-        doubts += casts.doubts
+    run = _parsed(first, mark)
+    run += copied([*loop.functions.values()]) + _parsed([loop_over(loop, starts)], mark)
+    inner: Any = run[-1]
+    while not isinstance(inner.body[-1], ast.Pass):
+        inner = inner.body[-1]
+    inner.body[-1:] = RowLoops(loop.source, around, loop.body).block(copied(loop.body))
+    definition = definition_of(name, [*numbers, *given], run + _parsed(last, mark))
+    inferred = Inference(definition, kinds, {**types.names, NUMPY: np})
+    has_lines = with_lines(definition, inferred)
+    definition.body += _parsed([f"{LINE}[0] = 0"] if has_lines else [], mark)
+    casts = Casts(inferred)
+    part = _InPart(floats).visit(casts.visit(definition))
     passed = "".join(f"{each}, " for each in (*given, LINE)[: None if has_lines else -1])
-    call = f"{total}, __parts_{mark}, ({passed}))"
-    calls = f"{SHARE}({name}, {call}"
-    if offsets:
-        condition = " and ".join(f"{each} >= 0" for each in sorted(offsets))
-        calls = f"if {condition}: {SHARE}({name}_up, {call}\nelse: {calls}"
-    return _parsed([*head, calls, *after], mark), found, doubts, has_lines
+    call = f"{SHARE}({name}, {total}, __parts_{mark}, ({passed}))"
+    return _parsed([*head, call, *after], mark), part, casts.doubts, has_lines
 
 
 def _is_sum(node: ast.expr) -> bool:
@@ -128,17 +116,6 @@ def _is_sum(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         return _is_sum(node.left) and _is_sum(node.right)
     return isinstance(node, ast.Name) or type(constant(node)) is int
-
-
-def _offsets(loop: Any) -> set[str]:
-    """Return the names in sums that index the last axis of an array, or start the last loop."""
-    sums = [range_of(loop.loops[-1][1])[0]]
-    for statement in loop.body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Subscript):
-                index = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
-                sums += [each for each in ast.walk(index) if isinstance(each, ast.BinOp)]
-    return set().union(*map(used_names, sums)) - {variable for variable, _ in loop.loops}
 
 
 def range_of(arguments: list[ast.expr]) -> tuple[ast.expr, ast.expr, ast.expr]:
@@ -149,7 +126,7 @@ def range_of(arguments: list[ast.expr]) -> tuple[ast.expr, ast.expr, ast.expr]:
     return given[0], given[1], given[2] if len(given) == 3 else ast.Constant(1)
 
 
-def _loop_over(loop: Any, starts: list[tuple[str, str]]) -> str:
+def loop_over(loop: Any, starts: list[tuple[str, str]]) -> str:
     """Return the loops over the iterations of a part, with ``pass`` for the body.
 
     The innermost loop counts from 0, and ``max`` keeps the first index from being negative, so that
@@ -202,9 +179,9 @@ def _reduction(each: Any, kind: Value, partial: str, parts: str) -> tuple[str, s
         function = each.op if kind.is_weak else f"{NUMPY}.{each.op}imum"
         combined = f"{name} = {function}({name}, {partial}[__p])"
     elif kind.ndim and each.is_update:
-        combined = f"{name} {_SYMBOLS[each.op]}= {partial}[__p]"
+        combined = f"{name} {SYMBOLS[each.op]}= {partial}[__p]"
     else:
-        combined = f"{name} = {convert}({name} {_SYMBOLS[each.op]} {partial}[__p])"
+        combined = f"{name} = {convert}({name} {SYMBOLS[each.op]} {partial}[__p])"
     return made, start, end, f"for __p in range({parts}): {combined}"
 
 

@@ -19,6 +19,7 @@ from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value, is_function
 from dparray._jit.casts import Casts
+from dparray._jit.host_code import HostCode
 from dparray._jit.inference import (
     ABOUT_ARRAYS,
     Inference,
@@ -29,12 +30,12 @@ from dparray._jit.inference import (
     is_number,
     type_of,
 )
-from dparray._jit.native import Native, numba_type
+from dparray._jit.kernel_texts import PlainLoops
+from dparray._jit.native import Native
 from dparray._jit.only_python import refused_power
 from dparray._jit.regions import (
     NativeCode,
     ParallelRegion,
-    PlainLoops,
     about_loop,
     call_of_region,
     kernel_of,
@@ -158,7 +159,7 @@ class NativeRegion:
         self.inputs = inputs
         self.outputs = outputs
         self.options = options
-        self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
+        self._compiled: dict[Any, tuple[Native | HostCode, dict[str, Any]]] = {}
         self._tasks: dict[Any, _Task | None] = {}
         self._written_by_types: dict[Any, set[str]] = {}
 
@@ -209,7 +210,7 @@ class NativeRegion:
 
     def _compile(
         self, types: Mapping[str, Any], orders: Mapping[str, str]
-    ) -> tuple[Native, dict[str, Any]]:
+    ) -> tuple[Native | HostCode, dict[str, Any]]:
         functions = local_functions(self.source, [self.node]).values()
         body: list[ast.stmt] = copied([*functions, self.node])
         if self.outputs:
@@ -221,10 +222,7 @@ class NativeRegion:
         code = NativeCode(source, definition, inferred, self.options)
         if self.must_be_exact and code.doubts:
             raise KernelCompileError("NumPy's dtypes are not known to Numba")
-        native = code.build()
-        kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in plain.items()]
-        if None not in kinds:
-            native.compile_types(tuple(kinds))
+        native = code.compiled(orders)
         self._compiled[tuple(types.values())] = found = native, inferred.variables
         return found
 

@@ -36,6 +36,7 @@ from dparray._jit.driver import (
     walked_lines,
     walks_elements,
 )
+from dparray._jit.host_code import HostCode
 from dparray._jit.inference import (
     UNKNOWN,
     Inference,
@@ -119,9 +120,9 @@ class Plan:
         self.may_return_array = UNKNOWN in results and self.types.has_unknown_call()
         self.orders = orders_of(function._parameters, arguments)
         self.queue = queue
-        self.native: Native | None = None
-        self.always_native: Native | None = None
-        self.vectorized: Native | None = None
+        self.native: Native | HostCode | None = None
+        self.always_native: Native | HostCode | None = None
+        self.vectorized: Native | HostCode | None = None
         self.driver: Driver | None = None
         self.refusal: KernelCompileError | None = None
         self._lock = threading.RLock()
@@ -247,7 +248,7 @@ class Plan:
                 sizes.append(x.size // max(steps, 1))
         return max(sizes)
 
-    def ready_native(self, host: tuple[Any, ...]) -> Native | None:
+    def ready_native(self, host: tuple[Any, ...]) -> Native | HostCode | None:
         """Return the native region, compiled for host arguments; ``None`` if a driver is as good.
 
         Raises:
@@ -255,9 +256,10 @@ class Plan:
         """
         with self._lock:
             if self.native is None and self.refusal is None:
-                native = self.code.build()
+                native = self.code.translated(self.orders) or self.code.build()
                 try:
-                    native.compile(host)
+                    if isinstance(native, Native):
+                        native.compile(host)
                 except KernelCompileError as error:
                     if self.is_native and self.walks:
                         raise
@@ -296,11 +298,12 @@ class Plan:
             return 0
         return 0 if may_overlap(arrays) else max(line // ELEMENTS_PER_THREAD, 1)
 
-    def ready_vectorized(self, host: tuple[Any, ...]) -> Native | None:
+    def ready_vectorized(self, host: tuple[Any, ...]) -> Native | HostCode | None:
         """Return the native region with vectorized loops, or ``None`` where Numba has none."""
         with self._lock:
             if self.vectorized is None and self.may_vectorize:
                 try:
+                    vectorized: Native | HostCode
                     if self.rows is None:
                         code, fusion = self.code, may_fuse(self.source.definition, self.types)
                         vectorized = Native(
@@ -314,8 +317,9 @@ class Plan:
                         code = self._native_code(*self.rows)
                         if code.doubts:
                             raise KernelCompileError("dtypes that only Numba decides")
-                        vectorized = code.build()
-                    vectorized.compile(host)
+                        vectorized = code.translated(self.orders) or code.build()
+                    if isinstance(vectorized, Native):
+                        vectorized.compile(host)
                     self.vectorized = vectorized
                 except KernelCompileError:  # a later call uses Numba's loops, if any
                     self.may_vectorize, self.rows = self.rows is not None, None
@@ -458,7 +462,7 @@ class JitFunction:
             vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None
             native = vectorized or native or plan.native or plan.ready_native(host)
             if native is not None:
-                if vectorized and not vectorized.has_parts:
+                if isinstance(vectorized, Native) and not vectorized.has_parts:
                     value = vectorized.run_vectorized(host, threads)
                 else:
                     value = native.run(host, queue)

@@ -275,11 +275,16 @@ class Native:
             problem = str(error).partition("\n")[0]
             error = ShapeError(f"{self.source.function.__name__}: {problem}")
         if str(error).startswith(("Int value is too large", "int too big to convert")):
-            error = KernelArgumentError(
-                f"{self.source.function.__name__}: an argument is an integer that does not fit "
-                "into 64 bits; pass a floating-point number: float(n)"
-            )
+            error = argument_error(self.source)
         return error.with_traceback(trace)
+
+
+def argument_error(source: Source) -> KernelArgumentError:
+    """Return the error of an integer that does not fit into a parameter."""
+    return KernelArgumentError(
+        f"{source.function.__name__}: an argument is an integer that does not fit "
+        "into 64 bits; pass a floating-point number: float(n)"
+    )
 
 
 def load_numba() -> Any:
@@ -328,11 +333,21 @@ def _user_traceback(error: BaseException, source: Source, line: int) -> Tracebac
         trace = trace.tb_next
     if not places:
         return error.__traceback__
+    return traceback_of(error, [(each.file, at, each.function.__name__) for each, at in places])
+
+
+def traceback_of(error: BaseException, places: Sequence[tuple[str, int, str]]) -> Any:
+    """Return a traceback of frames of the user's files.
+
+    Args:
+        error: the exception.
+        places: file, line and name of the function of each frame, the outermost first.
+    """
     trace = error.__traceback__ = None
-    for origin, at in reversed(places):
-        code = compile("\n" * (at - 1) + "raise error", origin.file, "exec")
+    for file, line, name in reversed(places):
+        code = compile("\n" * (line - 1) + "raise error", file, "exec")
         try:
-            exec(code.replace(co_name=origin.function.__name__), {"error": error})
+            exec(code.replace(co_name=name), {"error": error})
         except BaseException as raised:  # the same error, with a frame of the user's file
             frame: Any = raised.__traceback__
             frame.tb_next.tb_next, trace = trace, frame.tb_next
@@ -711,6 +726,12 @@ def _content_of(array: np.ndarray) -> Reference:
     return Reference(read, "", content)
 
 
+def references_of(function: FunctionType) -> list[Reference]:
+    """Return what IPython's autoreload assigns to a function."""
+    names = ("__code__", "__defaults__", "__kwdefaults__")
+    return [Reference(partial(getattr, function), name, getattr(function, name)) for name in names]
+
+
 def _callee(
     function: FunctionType,
     options: dict[str, Any],
@@ -730,9 +751,7 @@ def _callee(
     if len(versions) > MAX_VERSIONS:
         raise _endless_versions(function, source, versions)
     inner = checked_source(function)
-    # IPython's autoreload assigns these.
-    for name in ("__code__", "__defaults__", "__kwdefaults__"):
-        inner.depends_on([Reference(partial(getattr, function), name, getattr(function, name))])
+    inner.depends_on(references_of(function))
     given = types_of_parameters(inner, kinds)
     inferred = Inference(inner.definition, given, inner.names)
     if refused := refused_in_native_code(inner, inner.definition, inferred):

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from dparray._array import fastpath
+from dparray._compiler.abi import NEW_MEMORY, NOTE_STOP, SHARE_PARTS
 from dparray._jit.shared_loops import sharing
 from dparray._runtime.threads import share_out
 
@@ -79,8 +82,93 @@ use_threads: Callable[[int], None] = (
 _twin = _SHARE_PARTS(_share_parts)
 
 
+def _new_memory(count: int, size: int, is_zero: int) -> int:
+    """Do what ``new_memory`` of `_fastpath_pool.c` does."""
+    taken: dict[int, np.ndarray] = _threads.taken
+    if count < 0:
+        taken[0] = np.empty(0)
+        return 0
+    made = np.zeros(max(count, 1) * size, np.uint8)
+    taken[made.ctypes.data] = made
+    return made.ctypes.data
+
+
+def _note_stop(number: int) -> None:
+    """Do what ``note_stop`` of `_fastpath_pool.c` does."""
+    _threads.stopped = number
+
+
+def _call_function(
+    address: int, kinds: bytes, arguments: Sequence[Any], results: bytes, threads: int
+) -> tuple[Any, ...] | Any:
+    """Call a function of :mod:`dparray._driver.host.processor` with host arrays and numbers.
+
+    Args:
+        address: of the function.
+        kinds: a letter for each argument: the type of a number, ``C`` for an array in C order,
+            ``S`` for one with strides, ``R`` for one that is only read.
+        arguments: the arguments.
+        results: for each result the number of dimensions and the letter of the type.
+        threads: how many run its parallel loops.
+
+    Returns:
+        The results; the number of the exception with which the function has ended; or
+        ``NotImplemented`` if an array has not the order of its letter.
+    """
+    _set_threads(threads)
+    words = b""
+    for value, kind in zip(arguments, kinds.decode(), strict=True):
+        if kind not in "CSR":
+            words += np.array(value, kind).tobytes().ljust(8, b"\0")
+            continue
+        if (kind == "C" and not value.flags.c_contiguous) or value.flags.writeable != (kind != "R"):
+            return NotImplemented
+        numbers = (value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+        words += np.array(numbers, np.int64).tobytes()
+    kept = [(ndim, chr(letter)) for ndim, letter in zip(results[::2], results[1::2], strict=True)]
+    made = [np.zeros(1 + ndim, np.int64 if ndim else letter) for ndim, letter in kept]
+    for each in made:
+        words += np.array([each.size, 8, each.ctypes.data, each.size, 8]).tobytes()
+    taken: dict[int, np.ndarray] = {}
+    _threads.taken, _threads.stopped = taken, 0
+    ctypes.CFUNCTYPE(None, ctypes.c_char_p)(address)(words)
+    raise_interrupt()
+    if 0 in taken:
+        raise ValueError("negative dimensions are not allowed")
+    if _threads.stopped:
+        return _threads.stopped
+    return tuple(
+        np.ndarray(tuple(each[1:]), letter, taken[each[0]]) if ndim else each.item()
+        for (ndim, letter), each in zip(kept, made, strict=True)
+    )
+
+
+_memory_twin = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(
+    _new_memory
+)
+_stop_twin = ctypes.CFUNCTYPE(None, ctypes.c_int32)(_note_stop)
+#: Calls a native function.
+call_function: Callable[[int, bytes, Sequence[Any], bytes, int], Any] = (
+    _call_function if fastpath.module is None else fastpath.module.call_function
+)
+
+
+def _addresses() -> dict[str, int]:
+    if fastpath.module is not None:
+        found = fastpath.module
+        return {
+            SHARE_PARTS: int(found.share_parts),
+            NEW_MEMORY: int(found.new_memory),
+            NOTE_STOP: int(found.note_stop),
+        }
+    twins = {SHARE_PARTS: _twin, NEW_MEMORY: _memory_twin, NOTE_STOP: _stop_twin}
+    return {name: ctypes.cast(each, ctypes.c_void_p).value or 0 for name, each in twins.items()}
+
+
+#: The addresses of the C functions that native functions call, by name.
+addresses = _addresses()
+
+
 def functions() -> dict[str, Any]:
     """Return the functions that generated code calls for parallel loops, by name."""
-    if fastpath.module is not None:
-        return sharing(fastpath.module.share_parts)
-    return sharing(ctypes.cast(_twin, ctypes.c_void_p).value or 0)
+    return sharing(addresses[SHARE_PARTS])

@@ -14,19 +14,17 @@ from contextvars import ContextVar
 from dataclasses import replace
 from math import prod
 from operator import index
-from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
 
-from dparray import config, kernel_api
+from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
 from dparray._jit.captured import (
     check_types,
     check_value,
     is_function,
-    of_one_type,
     unpacked,
     unreadable,
 )
@@ -34,6 +32,7 @@ from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update, put_first
 from dparray._jit.division import IDENTITIES, divided, range_of
 from dparray._jit.element_dependences import dependent_elements
+from dparray._jit.host_code import HostCode
 from dparray._jit.independent_loops import Independent, independent_loops, written_arrays
 from dparray._jit.inference import (
     UNKNOWN,
@@ -47,29 +46,26 @@ from dparray._jit.inference import (
     is_default,
     type_of,
 )
+from dparray._jit.kernel_texts import PlainLoops, for_kernel, is_of_kernels
 from dparray._jit.loop_forms import contiguous_last, is_slow, reason_for_kernel, remarks
 from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.only_python import refused_in_native_code, refused_power
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
-    PlainMembers,
     Source,
     assigned_names,
     at_line,
     copied,
     definition_of,
     function_of,
-    is_prange_function,
     local_functions,
     own_jumps,
-    python_function_of,
     upward_exposed,
     used_names,
 )
 from dparray._jit.views import host_arguments, orders_of, overlap, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
-from dparray._language.device_function import DeviceFunction
 from dparray._placement import common_placement
 from dparray._type_keys import code_of
 from dparray.device import queue_of
@@ -172,7 +168,7 @@ class ParallelRegion:
         #: Start and step of the loops where they are literals, otherwise ``None``.
         self.fixed = tuple(_fixed(given) for _, given in (*self.loops, *self.inner))
         self.device_code = next(
-            (node for each in body for node in ast.walk(each) if _is_of_kernels(source, node)), None
+            (node for each in body for node in ast.walk(each) if is_of_kernels(source, node)), None
         )
         self.reason_for_kernel = reason_for_kernel(self)
         if self.independent and is_slow(self.inner_body):
@@ -183,7 +179,7 @@ class ParallelRegion:
         order = [name for name, _ in (*self.loops, *self.inner)]
         self._by_lanes = contiguous_last(order, self.inner_body if self.inner else body)
         self._kernels: dict[Any, KernelFunction] = {}
-        self._natives: dict[Any, Native | None] = {}
+        self._natives: dict[Any, Native | HostCode | None] = {}
         self._by_displays: dict[tuple[str, ...], ParallelRegion] = {}
         self._reduced: dict[Any, dict[str, Value]] = {}  # the types of the reductions
         self.ran_as = ""
@@ -403,7 +399,7 @@ class ParallelRegion:
 
     def _preferred(
         self, types: Mapping[str, Any], orders: Mapping[str, str], queue: Any
-    ) -> Native | None:
+    ) -> Native | HostCode | None:
         """Return the loop as native code, or ``None`` if it is a kernel where that compiles."""
         key = tuple(types.values())
         is_kernel = config.debug or launcher.get() is not call_kernel or self.reason_for_kernel
@@ -426,7 +422,7 @@ class ParallelRegion:
         orders: Mapping[str, str],
         queue: Any,
         error: KernelCompileError,
-    ) -> Native:
+    ) -> Native | HostCode:
         """Return the loop as native code after the compiler of kernels has refused it."""
         if not traits_of(queue).shares_memory or launcher.get() is not call_kernel:
             raise about_loop(self, error) from None
@@ -485,7 +481,7 @@ class ParallelRegion:
             if isinstance(kind, Value):
                 arguments.append(name)
             elif isinstance(kind, Known):
-                constants[name] = _for_kernel(kind.value)
+                constants[name] = for_kernel(kind.value)
             else:
                 raise KernelCompileError(f"{name} is neither an array nor a number")
         accumulators = self._accumulators(types)
@@ -665,7 +661,9 @@ for __at in range(__total - __total % __width + __item.get_id(0), __total, __wid
 
     # -- native code ----------------------------------------------------------------------------
 
-    def _native(self, types: Mapping[str, Any], orders: Mapping[str, str]) -> tuple[Native, bool]:
+    def _native(
+        self, types: Mapping[str, Any], orders: Mapping[str, str]
+    ) -> tuple[Native | HostCode, bool]:
         """Return the loop as native code, and whether that is compiled with NumPy's dtypes.
 
         Raises:
@@ -695,15 +693,15 @@ for __at in range(__total - __total % __width + __item.get_id(0), __total, __wid
         parameters = {**dict.fromkeys(numbers, WEAK_INT), **given_types}
         inferred = Inference(definition, parameters, source.names)
         code = NativeCode(source, definition, inferred, self.options)
-        native = code.build()
-        kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in parameters.items()]
-        if None not in kinds:
-            native.compile_types(tuple(kinds))
-        return native, not code.doubts and None not in kinds
+        native = code.compiled(orders)
+        are_known = all(
+            isinstance(kind, Value) or kind == Known(None) for kind in parameters.values()
+        )
+        return native, not code.doubts and are_known
 
     def _run(
         self,
-        native: Native,
+        native: Native | HostCode,
         bounds: list[range],
         given: dict[str, Any],
         types: dict[str, Any],
@@ -751,8 +749,9 @@ class NativeCode:
     def __init__(
         self, source: Source, tree: ast.FunctionDef, types: Inference, options: dict[str, Any]
     ) -> None:
-        self.source, self.options = source, options
+        self.source, self.options, self.types = source, options, types
         self.refused = refused_in_native_code(source, tree, types)
+        self._plain = copied(tree)
         divider = _Divider(source, types, options, tree)
         if not config.debug:  # which runs the Python function again for the line of an index
             divider.visit(tree)
@@ -772,6 +771,43 @@ class NativeCode:
         if self.refused is not None:
             raise self.refused
         return Native(self.source, self.tree, self.options, None, self.has_lines, self.parts)
+
+    def translated(self, orders: Mapping[str, str]) -> HostCode | None:
+        """Return the function as dparray's own compiler makes it; ``None`` if it does not.
+
+        Args:
+            orders: the memory orders of array arguments, as in type keys.
+        """
+        if config.debug or self.refused is not None:
+            return None
+        try:
+            code = HostCode(
+                self.source, copied(self._plain), self.types, self.loops, self.options, self.build
+            )
+            code.compile(orders)
+        except KernelCompileError as error:
+            self.untranslated = str(error)
+            return None
+        return code
+
+    def compiled(self, orders: Mapping[str, str]) -> Native | HostCode:
+        """Return the function compiled for the types of its parameters.
+
+        Args:
+            orders: the memory orders of array arguments, as in type keys.
+
+        Raises:
+            KernelCompileError: neither compiler has something in it.
+        """
+        code = self.translated(orders)
+        if code is not None:
+            return code
+        native = self.build()
+        parameters = self.types.parameters.items()
+        kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in parameters]
+        if None not in kinds:
+            native.compile_types(tuple(kinds))
+        return native
 
 
 class _Divider(ast.NodeTransformer):
@@ -800,8 +836,8 @@ class _Divider(ast.NodeTransformer):
         given = {name: self.types.variables.get(name, UNKNOWN) for name in loop.captured}
         if not all(isinstance(kind, Value) for kind in given.values()):
             return node  # a region of its own, for the values that a call finds
-        statements, parts, doubts, has_lines = divided(loop, self.types, loop._accumulators(given))
-        self.parts += parts
+        statements, part, doubts, has_lines = divided(loop, self.types, loop._accumulators(given))
+        self.parts.append(part)
         self.doubts += doubts
         self.has_lines |= has_lines
         return statements
@@ -881,7 +917,7 @@ def kernel_of(
             if hasattr(node, "lineno"):
                 node.lineno = node.end_lineno = line
     statements = [ast.fix_missing_locations(each) for each in head + body]
-    names = {name: _for_kernel(value) for name, value in source.names.items()}
+    names = {name: for_kernel(value) for name, value in source.names.items()}
     names.update(constants)
     names.update(NAMES)
     names["__numpy__"] = np
@@ -931,44 +967,6 @@ class _Skips(ast.NodeTransformer):
     def visit_Continue(self, node: ast.Continue) -> ast.AST:
         """Return from the kernel."""
         return ast.copy_location(ast.Return(None), node)
-
-
-class PlainLoops(PlainMembers):
-    """Replaces ``prange`` loops inside a kernel by plain loops, and names of the kernel API."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Rewrite ``prange``."""
-        self.generic_visit(node)
-        if is_prange_function(self.source.resolve(node.func)):
-            node.func = ast.copy_location(ast.Name("range", ast.Load()), node.func)
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Rewrite ``dp.AtomicRef``: in kernels, the module stands for NumPy."""
-        if not _is_of_kernels(self.source, node):
-            return super().visit_Attribute(node)
-        self.source.names[f"dp.{node.attr}"] = self.source.resolve(node)
-        return ast.copy_location(ast.Name(f"dp.{node.attr}", ast.Load()), node)
-
-
-def _is_of_kernels(source: Source, node: ast.AST) -> bool:
-    """Return whether a name or an attribute is one of the kernel language, such as AtomicRef."""
-    if not isinstance(node, ast.Name | ast.Attribute):
-        return False
-    name = node.id if isinstance(node, ast.Name) else node.attr
-    return name in kernel_api.__all__ and source.resolve(node) is getattr(kernel_api, name)
-
-
-def _for_kernel(value: Any) -> Any:
-    """Return a captured value as kernels accept it."""
-    if isinstance(value, ModuleType) and value.__name__ in ("dparray", "dpnp"):
-        return np
-    if type(value) is list:
-        return tuple(map(_for_kernel, of_one_type(value)))
-    function = python_function_of(value)
-    if isinstance(function, FunctionType) and type(value).__name__ == "JitFunction":
-        return DeviceFunction(function, {})
-    return value
 
 
 def _combined(reduction: Reduction, before: Any, partial: Any, kind: Value) -> Any:

@@ -192,8 +192,10 @@ def result_of(
         views: their host arrays, if these are copies.
     """
     if type(value) is np.ndarray:
-        # Numba's base object has a parent if the result shows an argument's memory.
-        is_new = getattr(value.base, "parent", value) is None
+        # Numba's base object has a parent if the result shows an argument's memory; memory that
+        # `_fastpath_pool.c` has taken belongs to a capsule.
+        base = value.base
+        is_new = type(base).__name__ == "PyCapsule" or getattr(base, "parent", value) is None
         pairs = zip(arrays, views or map(host_view, arrays), strict=True)
         for x, view in () if is_new else pairs:
             if value is view or _lies_in(value, view, x):

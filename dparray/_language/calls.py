@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
+from dparray._ir.instructions import Place
 from dparray._language import builtins, scalar_functions
 from dparray._language.control import Control
 from dparray._language.device_function import DeviceFunction
 from dparray._language.errors import ON_ARRAYS, RECURSION, Refusal, call_problem
 from dparray._language.promotion import WIDE, Rules, is_own
+from dparray._language.references import KNOWN_PACKAGES
 from dparray._language.syntax import scope_of, syntax_of
 from dparray._language.values import (
     NONE,
@@ -41,12 +43,16 @@ class Calls(Control):
 
     Attributes:
         active: the code of the functions that are being translated, outermost first.
+        callers: the statements that have called them.
         is_checked: whether the kernel checks its indices while it runs.
+        is_sequential: whether this is a function of the host.
         users_rules: the rules of types in functions that are not the package's own.
     """
 
     active: list[Any]
+    callers: list[Place]
     is_checked: bool
+    is_sequential: bool
     users_rules: Rules
 
     def value(self, node: ast.expr) -> Any:
@@ -92,6 +98,8 @@ class Calls(Control):
             return self.named_tuple(function, arguments, named, node)
         if isinstance(function, DeviceFunction):
             function = function.py_func
+        elif self.is_sequential and (users := _users_function(function)) is not None:
+            function = users
         elif not _is_own(function):
             name = ast.unparse(node.func) if isinstance(node, ast.Call) else described(called)
             raise Refusal(call_problem(name, function), node)
@@ -231,6 +239,7 @@ class Calls(Control):
         assert place is not None
         self.frame = frame
         self.active.append(key)
+        self.callers.append(place)
         target = Target(self.flow("block"))
         frame.returns = target
         if not self.is_in_prelude:
@@ -253,6 +262,7 @@ class Calls(Control):
             value = self.join(target)
         self.frame, self.place = caller, place
         self.active.pop()
+        self.callers.pop()
         if isinstance(value, Conflict):
             raise Refusal(f"what {name} returns: {value.text}", node)
         return value
@@ -301,6 +311,15 @@ def _is_own(function: Any) -> bool:
     if not isinstance(function, FunctionType):
         return False
     return (function.__module__ or "").startswith(_OWN_MODULES)
+
+
+def _users_function(value: Any) -> FunctionType | None:
+    """Return the plain function of a user's function, compiled or not, which the host may call."""
+    is_compiled = type(value).__module__.startswith("dparray.")
+    function = getattr(value, "py_func", None) if is_compiled else value
+    package = (getattr(function, "__module__", None) or "").partition(".")[0]
+    is_users = isinstance(function, FunctionType) and package not in {*KNOWN_PACKAGES, "dparray"}
+    return function if is_users else None
 
 
 def _is_function(value: Any) -> bool:

@@ -28,6 +28,7 @@ from dparray._language.values import (
     Number,
     Optional,
     Range,
+    Shared,
     Target,
     Tuple,
     Unset,
@@ -348,6 +349,22 @@ class Control(Memory):
         self.loop(statement, test, body, after, {counter})
         for name in (counter, current):
             self.frame.names.pop(name, None)
+
+    def shared(self, statement: ast.For, over: Shared) -> None:
+        """Translate a loop over the parts of a range; names have their values again after it."""
+        op = self.flow("parallel", over.total.op, over.parts.op)
+        op.carried = [self.new("carried", I64) for _ in range(3)]
+        target = Target(op)
+        before = dict(self.frame.names)
+
+        def body() -> None:
+            part = Tuple(tuple(Number(each, is_natural=True) for each in op.carried))
+            self.assign(statement.target, part)
+            self.statements(statement.body)
+
+        op.bodies = [self.inside(target, body)]
+        self.body.append(op)
+        self.frame.names = before
 
     def from_zero(
         self, over: Range, item: Callable[[Number], Any] | None

@@ -53,6 +53,7 @@ from dparray._language.values import (
     Number,
     Optional,
     Range,
+    Shared,
     Slice,
     Target,
     Text,
@@ -72,6 +73,20 @@ _MAX_ATTEMPTS = 100
 _UNBOUNDED = 1 << 62
 
 
+class Raised(NamedTuple):
+    """An exception that a function of the host raises.
+
+    Attributes:
+        error: its expression.
+        scope: the values of names.
+        places: the statements that have led to it, the outermost first.
+    """
+
+    error: ast.Expression
+    scope: Mapping[str, Any]
+    places: tuple[Place, ...]
+
+
 class Translation(NamedTuple):
     """A kernel in the IR, and what goes with it.
 
@@ -80,12 +95,14 @@ class Translation(NamedTuple):
         advice: its warnings.
         sites: the checked expressions, by the number in a ``check``.
         shapes: the shapes of the arrays that it allocates.
+        raised: its exceptions, by the number in a ``stop``, which counts from 1.
     """
 
     function: Function
     advice: Advice
     sites: Sequence[Site]
     shapes: Mapping[Op, tuple[int, ...]]
+    raised: Sequence[Raised]
 
 
 def translation(
@@ -93,6 +110,7 @@ def translation(
     keys: Sequence[str],
     checked: bool = False,
     rules: Rules = NUMPY,
+    is_sequential: bool = False,
 ) -> Translation:
     """Translate a kernel, with its warnings and checks.
 
@@ -101,20 +119,21 @@ def translation(
         keys: the type keys of its parameters.
         checked: whether indices are checked while it runs.
         rules: the rules of types in users' functions.
+        is_sequential: whether it is a function of the host, not the work of a work-item.
 
     Raises:
         Refusal: the language does not have something in it.
     """
     knowledge: dict[Any, Any] = {}
     for _ in range(_MAX_ATTEMPTS):
-        front = FrontEnd(knowledge, checked, rules)
+        front = FrontEnd(knowledge, checked, rules, is_sequential)
         try:
             kernel = finish(front.kernel(function, keys), "the front end")
         except Again:
             continue
         dimensions = max((item.dimensions for item in front.items), default=0)
         advice = front.notes.advice(dimensions, syntax_of(function).lines)
-        return Translation(kernel, advice, front.sites, front.shapes)
+        return Translation(kernel, advice, front.sites, front.shapes, front.raised)
     raise Refusal("the types of its variables do not settle")
 
 
@@ -137,11 +156,16 @@ class FrontEnd(Checks):
     """
 
     def __init__(
-        self, knowledge: dict[Any, Any], is_checked: bool = False, rules: Rules = NUMPY
+        self,
+        knowledge: dict[Any, Any],
+        is_checked: bool = False,
+        rules: Rules = NUMPY,
+        is_sequential: bool = False,
     ) -> None:
         self.knowledge = knowledge
         self.users_rules = rules
         self.is_checked = is_checked
+        self.is_sequential = is_sequential
         self.body: list[Op] = []
         self.births: dict[Op, int] = {}
         self.python_integers: set[Op] = set()
@@ -150,6 +174,8 @@ class FrontEnd(Checks):
         self.frame = Frame(None, {}, {}, ())
         self.targets: list[Target] = []
         self.active: list[Any] = []
+        self.callers: list[Place] = []
+        self.raised: list[Raised] = []
         self.relied: set[Op] = set()
         self.notes = Notes()
         self.sites: list[Site] = []
@@ -192,7 +218,8 @@ class FrontEnd(Checks):
     def versions(self, source: Source, kernel: Function) -> None:
         """Translate the body; twice if indices need no check where arguments are not negative."""
         names = self.frame.names
-        has_offsets = not self.is_checked and any(item.kind == "Item" for item in self.items)
+        has_items = any(item.kind == "Item" for item in self.items)
+        has_offsets = not self.is_checked and (has_items or self.is_sequential)
         natural = {
             name: replace(value, is_natural=True, relies=frozenset({value.op}))
             for name, value in names.items()
@@ -315,7 +342,29 @@ class FrontEnd(Checks):
     def do_assert(self, statement: ast.Assert) -> None:
         if isinstance(statement.test, ast.Constant) and not statement.test.value:
             raise Refusal("an assertion always fails", statement)
-        self.check_assertion(statement)
+        if not self.is_sequential:
+            self.check_assertion(statement)
+            return
+        arguments = [] if statement.msg is None else [statement.msg]
+        error = ast.Call(ast.Name("AssertionError", ast.Load()), arguments, [])
+        holds = self.truth(self.value(statement.test))
+        self.branch(holds, lambda: NONE, lambda: self.stop(error))
+
+    def do_raise(self, statement: ast.Raise) -> None:
+        if not self.is_sequential or statement.exc is None or statement.cause is not None:
+            raise Refusal(unavailable(statement), statement)
+        self.stop(statement.exc)
+
+    def stop(self, error: ast.expr) -> None:
+        """End a function of the host: its caller raises an exception."""
+        names = {each.id for each in ast.walk(error) if isinstance(each, ast.Name)}
+        if any(map(self.is_local, names)):
+            raise Refusal("an exception with the value of a variable", error)
+        assert self.place is not None
+        code = ast.fix_missing_locations(ast.Expression(error))
+        self.raised.append(Raised(code, self.frame.scope, (*self.callers, self.place)))
+        self.body.append(self.new("stop", attribute=len(self.raised)))
+        self.has_ended = True
 
     def do_expr(self, statement: ast.Expr) -> None:
         if not isinstance(statement.value, ast.Constant):
@@ -493,6 +542,8 @@ class FrontEnd(Checks):
         over = self.value(statement.iter)
         if isinstance(over, Range):
             self.counted(statement, over)
+        elif isinstance(over, Shared):
+            self.shared(statement, over)
         elif isinstance(over, Array):
             count = Range(Constant(0), over.shape[0], Constant(1))
             self.counted(statement, count, lambda number: self.element(over, number, statement))

@@ -123,3 +123,29 @@ def of_kind(value: Any, kind: str) -> Any:
         kind: ``"b"`` or ``"i"`` for Booleans and integers, ``"f"`` for floats.
     """
     return value
+
+
+def shared(total: int, parts: int) -> Any:
+    """Yield the parts of ``range(total)``: the number of a part, its first number and its end.
+
+    A loop over them runs its body for the parts on threads of the host; what it assigns is the
+    body's own. With ``parts`` of 0 there are as many as suit the threads.
+    """
+    parts = parts or 1
+    for part in range(min(parts, total)):
+        yield part, total * part // parts, total * (part + 1) // parts
+
+
+def reordered(value: Any) -> Any:
+    """Return ``value``, a sum, a difference or a product that may be reordered with others."""
+    return value
+
+
+def new_array(shape: Any, dtype: Any, value: Any) -> Any:
+    """Return an array of the host whose elements are ``value``; not set for ``None``."""
+    return np.empty(shape, dtype) if value is None else np.full(shape, value, dtype)
+
+
+def address_of(array: Any) -> Any:
+    """Return the address of an array's first element."""
+    return np.int64(array.ctypes.data)

@@ -10,6 +10,11 @@ import numpy as np
 from dparray.kernel_api import group_barrier
 
 
+def range_length(first: Any, stop: Any, step: Any) -> Any:
+    """Return the number of items of a range; 0 for a step of 0."""
+    return max((stop - first + step - (1 if step > 0 else -1)) // step, 0)
+
+
 def float_floordiv(a: Any, b: Any) -> Any:
     """Return the quotient rounded down, as NumPy computes it."""
     if b == 0:

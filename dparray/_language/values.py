@@ -163,6 +163,14 @@ class Range:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """The parts of a range, which threads of the host share."""
+
+    total: Number
+    parts: Number
+
+
+@dataclass(frozen=True)
 class Slice:
     """A ``slice``, in an index.
 

@@ -52,7 +52,7 @@ def _processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 def _forget() -> None:
     compile.forget()
-    modules._machine.cache_clear()
+    modules.machine.cache_clear()
     for each in (convert, with_the_sign):
         each._kernels.clear()
 

@@ -251,7 +251,7 @@ def steps_until_large(item: dp.Item, x: Any, out: Any) -> None:
 def multiplies_vectors_of_16(monkeypatch: pytest.MonkeyPatch) -> bool:
     """Return whether the code of the newest kernel multiplies vectors of 16 float32."""
     texts: list[str] = []
-    monkeypatch.setattr(modules, "_inline_variants", lambda module: texts.append(str(module)))
+    monkeypatch.setattr(modules, "inline_variants", lambda module: texts.append(str(module)))
     modules.by_number[max(modules.by_number)]._compiled(1, None)
     return "= fmul <16 x float>" in texts[0]
 

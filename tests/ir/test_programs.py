@@ -118,6 +118,12 @@ def valid() -> Builder:
     build.op("check", None, flags[0], i, attribute="a fault")
     loop = Op("loop")
     build.inside(loop, lambda: build.op("repeat", None, attribute=loop))
+    build.op("new", array(), n)
+    parts = Op("parallel", operands=[n, n])
+    parts.carried = [Op("carried", I64) for _ in range(3)]
+    build.inside(parts, lambda: build.leave(parts))
+    build.body.append(parts)
+    build.branch(flags[1], build.leave, lambda _: build.op("stop", None, attribute=1))
     block = Op("block")
     build.inside(block, lambda: build.leave(block))
     build.body += [block]

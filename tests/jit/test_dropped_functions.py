@@ -13,6 +13,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import dparray as dp
+from dparray._driver.host.processor import Code
 from tests.support import runs_loops_on_host
 
 
@@ -76,10 +77,12 @@ def raising() -> Callable[..., Any]:
 
 
 def compiled_functions() -> list[Any]:
-    """Return Numba's functions that come from ``dp.jit`` and are alive."""
+    """Return the native functions that come from ``dp.jit`` and are alive."""
     gc.collect()
-    alive = [each for each in gc.get_objects() if issubclass(type(each), Dispatcher)]
-    return [each for each in alive if "<dparray region" in each.py_func.__code__.co_filename]
+    alive = gc.get_objects()
+    numba = [each for each in alive if issubclass(type(each), Dispatcher)]
+    numba = [each for each in numba if "<dparray region" in each.py_func.__code__.co_filename]
+    return numba + [each for each in alive if type(each) is Code]
 
 
 @pytest.mark.parametrize(

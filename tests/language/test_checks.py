@@ -41,7 +41,7 @@ class Recorder(Machine):
 def faults_of(kernel: Any, size: int, *arguments: Any, local: Any = None) -> list[str]:
     kind = "item" if local is None else "nditem"
     keys = [f"{kind}:1", *map(key_of, arguments)]
-    program, _, sites, _ = translation(kernel, keys, checked=True)
+    program, _, sites, *_ = translation(kernel, keys, checked=True)
     values = [size] if local is None else []
     for argument in arguments:
         values += packed(argument)

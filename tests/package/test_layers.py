@@ -46,25 +46,25 @@ ROWS: tuple[tuple[str, str], ...] = (
 # first. A commit that raises a number says what was removed in exchange.
 BUDGETS = {
     "ground": 1_160,
-    "driver": 7_650,
+    "driver": 7_710,
     "runtime": 4_370,
     "memory": 4_040,
     "graph": 2_185,
-    "ir": 5_110,
-    "language": 15_800,
+    "ir": 5_130,
+    "language": 16_000,
     "codegen": 3_845,
-    "compiler": 7_490,
+    "compiler": 7_620,
     "evaluate": 5_100,
-    "array": 7_380,
+    "array": 7_570,
     "kernels": 5_280,
     "functions": 22_725,
-    "compiled": 8_990,
+    "compiled": 9_690,
     "satellites": 26_860,
     "tools": 10_170,
 }
 
 # The same for the tests.
-BUDGET_OF_TESTS = 98_600
+BUDGET_OF_TESTS = 98_900
 
 # Satellites in the folders of the core.
 SATELLITES = (

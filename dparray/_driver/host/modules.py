@@ -47,7 +47,7 @@ _CALL_WEIGHT = 20
 SHORT_TIME, _MAX_PACES = 1_000_000, 64
 _PACK = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
-_lock = threading.RLock()
+lock = threading.RLock()
 _numbers = count(1)
 #: The driver's objects of kernels keep them.
 by_number: WeakValueDictionary[int, Kernel] = WeakValueDictionary()
@@ -123,7 +123,7 @@ class Launch(NamedTuple):
 
 
 @cache
-def _machine() -> Any:
+def machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
@@ -137,12 +137,12 @@ def _machine() -> Any:
 
 
 @cache
-def _jit() -> Any:
-    return llvm.create_lljit_compiler(_machine())
+def jit() -> Any:
+    return llvm.create_lljit_compiler(machine())
 
 
 @cache
-def _sources() -> bytes:
+def sources() -> bytes:
     """Return a digest of this driver's files, which determine the code."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(each.read_bytes() for each in files)).digest()
@@ -199,14 +199,14 @@ class Kernel:
         Raises:
             KernelCompileError: the driver does not support the kernel.
         """
-        with _lock:
+        with lock:
             variant = self._variants.get((ndim, local))
             if variant is None:
                 variant = self._variants[ndim, local] = self._made(ndim, local)
             return variant
 
     def _made(self, ndim: int, local: tuple[int, ...] | None) -> Variant:
-        key = hashlib.sha256(_sources() + llvmlite_version.encode())
+        key = hashlib.sha256(sources() + llvmlite_version.encode())
         for each in (llvm.get_host_cpu_name(), features(), f"{ndim} {local}", self._text):
             key.update(each.encode() + b"\0")
         stored = self._binaries.load(key.hexdigest())
@@ -217,7 +217,7 @@ class Kernel:
         weight, may_wait = json.loads(properties)
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         library = library.export_symbol(RUN).export_symbol(PACK)
-        tracker = library.link(_jit(), f"kernel {self.number} {ndim} {local}")
+        tracker = library.link(jit(), f"kernel {self.number} {ndim} {local}")
         return Variant(tracker[RUN], _PACK(tracker[PACK]), weight, may_wait, tracker)
 
     def _compiled(self, ndim: int, local: tuple[int, ...] | None) -> bytes:
@@ -242,8 +242,8 @@ class Kernel:
         module = llvm.parse_assembly(text)
         passes = 1 if program.is_plain or text.count("\n") > _LONG_PROGRAM else 2
         for _ in range(passes):
-            _vectorize(module)
-        _inline_variants(module)
+            vectorize(module)
+        inline_variants(module)
         every = [one for block in function.blocks for one in block.body]
         weight = (
             len(every) + _CALL_WEIGHT * sum("@dparray." in one.text for one in every)
@@ -251,7 +251,7 @@ class Kernel:
             else math.inf
         )
         properties = json.dumps([weight, function.may_wait()]).encode()
-        return properties + b"\n" + bytes(_machine().emit_object(module))
+        return properties + b"\n" + bytes(machine().emit_object(module))
 
     # -- launches
 
@@ -303,15 +303,15 @@ class Kernel:
         return self._local_bytes
 
 
-def _vectorize(module: Any) -> None:
+def vectorize(module: Any) -> None:
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     tuning.loop_vectorization = tuning.loop_interleaving = True
     tuning.slp_vectorization = tuning.loop_unrolling = True
-    builder = llvm.create_pass_builder(_machine(), tuning)
+    builder = llvm.create_pass_builder(machine(), tuning)
     builder.getModulePassManager().run(module, builder)
 
 
-def _inline_variants(module: Any) -> None:
+def inline_variants(module: Any) -> None:
     """Inline the functions that LLVM calls for vectors, now that it has chosen their sizes."""
     for function in module.functions:
         if not function.is_declaration and function.name not in (RUN, PACK):
@@ -320,7 +320,7 @@ def _inline_variants(module: Any) -> None:
     passes.add_always_inliner_pass()
     passes.add_instruction_combine_pass()
     passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options()))
+    passes.run(module, llvm.create_pass_builder(machine(), llvm.create_pipeline_tuning_options()))
 
 
 def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: Store) -> Loaded:
@@ -331,7 +331,7 @@ def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: 
         KeyError: the module has no such kernel.
     """
     assert isinstance(module, bytes), "the driver takes no source"
-    with _lock:
+    with lock:
         kernel = Kernel(module, entry, binaries)
     group = traits(queue.device).group
     return Loaded(kernel.number, group, LANES, len(kernel.parameters), kernel)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from dparray._ir.types import BOOL, F16, F32, I32, I64, U16, U32, U64
-from dparray._language import intrinsics, promotion
-from dparray._language.builtins.registry import handles
+from dparray._ir.types import BOOL, F16, F32, GLOBAL, I32, I64, U16, U32, U64, Pointer
+from dparray._language import intrinsics, prelude, promotion
+from dparray._language.builtins.registry import handles, known
 from dparray._language.errors import Refusal
-from dparray._language.values import NONE, Array, Constant, Number, Tuple, Vector, described
+from dparray._language.memory import element_type
+from dparray._language.values import (
+    NONE,
+    Array,
+    Complex,
+    Constant,
+    Number,
+    Shared,
+    Tuple,
+    Vector,
+    described,
+)
 
 
 @handles(intrinsics.flat)
@@ -28,6 +39,47 @@ def _of_kind(front: Any, node: Any, value: Any, kind: Any) -> Any:
             node,
         )
     return value
+
+
+@handles(intrinsics.shared)
+def _shared(front: Any, node: Any, total: Any, parts: Any) -> Shared:
+    return Shared(front.to(total, I64), front.to(parts, I64))
+
+
+@handles(intrinsics.reordered)
+def _reordered(front: Any, node: Any, value: Any) -> Any:
+    for part in (value.real, value.imag) if isinstance(value, Complex) else (value,):
+        if isinstance(part, Number) and part.op.name in ("add", "sub", "mul"):
+            part.op.marks |= {"reordered"}
+    return value
+
+
+@handles(intrinsics.new_array)
+def _new_array(front: Any, node: Any, shape: Any, dtype: Any, value: Any) -> Array:
+    kind, is_complex = element_type(known(dtype, "a dtype"))
+    items = shape.items if isinstance(shape, Tuple) else (shape,)
+    extents = [front.to(each, I64) for each in items]
+    zero = front.constant(0, I64)
+    count, is_negative = front.constant(2 if is_complex else 1, I64), None
+    for each in extents:
+        count = front.op("mul", I64, count, each.op)
+        below = front.op("lt", BOOL, each.op, zero)
+        is_negative = below if is_negative is None else front.op("or", BOOL, is_negative, below)
+    if is_negative is not None:
+        count = front.op("select", I64, is_negative, front.constant(-1, I64), count)
+    marks = frozenset({"zeros"} if value == Constant(0) else ())
+    memory = front.op("new", Pointer(kind, GLOBAL), count, marks=marks)
+    array = Array(memory, tuple(Number(each.op, is_natural=True) for each in extents), None, False,
+                  is_complex)  # fmt: skip
+    if value != NONE and not marks:
+        flat = Array(memory, (Number(count),), None, False, is_complex)
+        front.call(Constant(prelude.fill), [flat, flat.shape[0], value], {}, node)
+    return array
+
+
+@handles(intrinsics.address_of)
+def _address_of(front: Any, node: Any, array: Any) -> Number:
+    return Number(front.op("bitcast", I64, front.op("address", U64, array.pointer)))
 
 
 # --- half precision -------------------------------------------------------------------------------

@@ -1,0 +1,549 @@
+"""Native regions of numbers and elements, which dparray's own compiler translates.
+
+The function becomes one in the kernel language: a ``prange`` loop becomes a loop over its parts,
+which threads share, and results are stored in more arguments. Numba compiles code that the language
+does not have, such as array statements (:mod:`dparray._jit.native`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from dparray import kernel_api
+from dparray._compiler import cache
+from dparray._compiler.compile import obtain_host_function
+from dparray._driver import processor, traits_of
+from dparray._jit.casts import NUMPY, Casts, dtype_of
+from dparray._jit.division import IDENTITIES, SYMBOLS, loop_over, range_of
+from dparray._jit.inference import UNKNOWN, WEAK_INT, Inference, Items, Value, constant, is_number
+from dparray._jit.kernel_texts import PlainLoops, for_kernel
+from dparray._jit.native import argument_error, references_of, traceback_of
+from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
+from dparray._jit.scalarize import NAMES
+from dparray._jit.shared_loops import REORDERED
+from dparray._jit.source import (
+    Source,
+    assigned_names,
+    at_line,
+    copied,
+    function_of,
+)
+from dparray._language import intrinsics
+from dparray._language.errors import Refusal
+from dparray._layout import order_of
+from dparray._type_keys import code_of
+from dparray.exceptions import KernelCompileError
+
+_PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
+#: The most numbers that a function returns, as in `_fastpath_pool.c`.
+MAX_RESULTS = 16
+#: The most arrays that a call makes, as in `_fastpath_pool.c`.
+MAX_TAKEN = 32
+_FIRST_VALUES = {"zeros": 0, "ones": 1, "empty": None, "full": None}
+_NEW, _ADDRESS = "__new__", "__address__"
+SHARED, _PARTIAL, _ORDERED = "__shared__", "__partial__", "__reordered__"
+
+
+class _Compiled(NamedTuple):
+    """The code for some layouts of arguments.
+
+    Attributes:
+        code: the driver's code.
+        kinds: a letter for each argument: the type of a number, ``C`` for an array in C order,
+            ``S`` for one with strides, ``R`` for one that is read-only.
+        keys: the type keys of all parameters.
+    """
+
+    code: Any
+    kinds: bytes
+    keys: list[str]
+
+
+class HostCode:
+    """A native region that dparray's own compiler has made.
+
+    Attributes:
+        has_parts: whether threads share its loops.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        tree: ast.FunctionDef,
+        types: Inference,
+        loops: Sequence[Any],
+        options: Mapping[str, Any],
+        otherwise: Callable[[], Any],
+    ) -> None:
+        """Translate the function.
+
+        Args:
+            source: the origin of the code.
+            tree: the function, which is changed.
+            types: its types.
+            loops: its ``prange`` loops.
+            options: those of the user.
+            otherwise: returns Numba's code, for read-only arrays that the function writes.
+
+        Raises:
+            KernelCompileError: the language does not have something in it.
+        """
+        self.source, self._options, self._otherwise = source, options, otherwise
+        self.has_parts = bool(loops)
+        #: Numbers that are results are Python's, as those of Numba.
+        self.returns_number = False
+        self._parameters = [each.arg for each in tree.args.args]
+        self._kinds: list[Value] = []
+        for name in self._parameters:
+            kind = types.parameters.get(name)
+            if not isinstance(kind, Value):
+                raise KernelCompileError(f"{name} is neither an array nor a number")
+            if kind.dtype == np.float16 or (kind.dtype.kind == "c" and not kind.ndim):
+                raise KernelCompileError(f"{name} is {kind.dtype}")
+            self._kinds.append(kind)
+        creator = _Creator(tree, types)
+        tree = creator.visit(tree)
+        for callee, _ in types.callees.values():
+            if callee is not None:
+                source.depends_on([*callee.references, *references_of(callee.function)])
+        self._results = _Results(tree, types, self._parameters, creator.new_names(tree))
+        self._function = _translatable(source, tree, types, loops, self._results)
+        self._letters, self._has_results = self._results.letters, self._results.are_any
+        self._by_orders: dict[tuple[str, ...], _Compiled] = {}
+        self._last: _Compiled | None = None
+        self._native: Any = None
+
+    def compile(self, orders: Mapping[str, str]) -> None:
+        """Compile for the memory orders of arrays, by name.
+
+        Raises:
+            KernelCompileError: the language does not have something in the function.
+        """
+        self._last = self._compiled(
+            tuple(orders.get(name, "C") if kind.ndim else "" for name, kind in self._typed())
+        )
+
+    def _typed(self) -> list[tuple[str, Value]]:
+        return list(zip(self._parameters, self._kinds, strict=True))
+
+    def _compiled(self, orders: tuple[str, ...]) -> _Compiled:
+        found = self._by_orders.get(orders)
+        if found is not None:
+            return found
+        keys, kinds = [], ""
+        for kind, order in zip(self._kinds, orders, strict=True):
+            code = code_of(kind.dtype)
+            if kind.ndim:
+                keys.append(f"{code}:{kind.ndim}{order}")
+                kinds += order if order in "CR" else "S"
+            else:
+                keys.append(f"python {code}" if kind.is_weak else code)
+                kinds += _letter(kind.dtype)
+        keys += self._results.keys
+        try:
+            kernel = obtain_host_function(self._function, keys, self._options)
+        except Refusal as refusal:
+            raise KernelCompileError(str(refusal)) from None
+        code = processor().load(kernel.module, kernel.entry, addresses, cache)
+        return self._by_orders.setdefault(orders, _Compiled(code, kinds.encode(), keys))
+
+    def run(self, arguments: tuple[Any, ...], queue: Any = None) -> Any:
+        """Call the region with host arrays and numbers.
+
+        Args:
+            arguments: its arguments.
+            queue: the queue whose device decides on how many threads parallel loops run.
+        """
+        compiled = self._last
+        if compiled is not None:
+            threads = traits_of(queue).units if self.has_parts else 1
+            try:
+                results = call_function(
+                    compiled.code.address, compiled.kinds, arguments, self._letters, threads
+                )
+            except OverflowError:
+                raise argument_error(self.source) from None
+            if type(results) is int:
+                raise self._error(compiled.keys, results)
+            if results is not NotImplemented:
+                return self._results.of(results, arguments) if self._has_results else None
+        return self._run_otherwise(arguments, queue)
+
+    def _error(self, keys: list[str], number: int) -> BaseException:
+        """Return the exception with which the function has ended."""
+        from dparray._language.frontend import translation
+
+        found = translation(self._function, keys, is_sequential=True).raised[number - 1]
+        code = compile(found.error, self.source.file, "eval")
+        error = eval(code, {**found.scope})
+        error = error() if isinstance(error, type) else error
+        places = [(each.file, each.line, each.function) for each in found.places]
+        made: BaseException = error.with_traceback(traceback_of(error, places))
+        return made
+
+    def _run_otherwise(self, arguments: tuple[Any, ...], queue: Any) -> Any:
+        """Call the region with arrays of other memory orders than the last."""
+        if self._native is None:
+            orders = tuple(map(_order, arguments))
+            try:
+                self._last = self._compiled(orders)
+                return self.run(arguments, queue)
+            except KernelCompileError:
+                self._native, self._last = self._otherwise(), None
+        return self._native.run(arguments, queue)
+
+
+def _letter(dtype: np.dtype[Any]) -> str:
+    """Return the letter of a type of numbers, alike on all systems."""
+    return "q" if dtype == np.int64 else dtype.char
+
+
+def _order(argument: Any) -> str:
+    if not isinstance(argument, np.ndarray) or not argument.ndim:
+        return ""
+    if not argument.flags.writeable:
+        return "R"
+    return order_of(argument.shape, argument.strides, argument.itemsize)
+
+
+class _Result(NamedTuple):
+    """A result of a function: a number, a new array, or an argument.
+
+    Attributes:
+        kind: its type.
+        name: of the argument or of the new array; empty for a number.
+        argument: the position of the argument, or ``None``.
+    """
+
+    kind: Value
+    name: str = ""
+    argument: int | None = None
+
+
+class _Results:
+    """The results of a function, which it stores in more arguments unless they are arguments.
+
+    Attributes:
+        stored: those that it stores.
+    """
+
+    def __init__(
+        self, tree: ast.FunctionDef, types: Inference, parameters: list[str], new: set[str]
+    ) -> None:
+        self._found: list[_Result] | None = None
+        self.stored: list[_Result] = []
+        result = types.result
+        self._is_tuple = isinstance(result, Items)
+        kinds = result.items if isinstance(result, Items) else (result,)
+        assigned = assigned_names(tree.body)
+        for node in (each for each in ast.walk(tree) if isinstance(each, ast.Return)):
+            if node.value is None and self._found is None:
+                continue
+            found: list[_Result] = []
+            values = _items(node.value, len(kinds), self._is_tuple)
+            for value, kind in zip(values, kinds, strict=True):
+                name = value.id if isinstance(value, ast.Name) else ""
+                if is_number(kind):
+                    found.append(_Result(kind))
+                elif name in parameters and name not in assigned:
+                    found.append(_Result(kind, name, parameters.index(name)))
+                elif name in new and isinstance(kind, Value):
+                    found.append(_Result(kind, name))
+                else:
+                    raise KernelCompileError("a result is neither a number nor a new array")
+            if self._found not in (None, found):
+                raise KernelCompileError("it returns one of several arrays")
+            self._found = found
+        if self._found is None:
+            return
+        self.stored = [each for each in self._found if each.argument is None]
+        names = [each.name for each in self.stored if each.name]
+        if len(self.stored) > MAX_RESULTS or len({*names}) < len(names):
+            raise KernelCompileError(
+                f"it returns an array twice, or more than {MAX_RESULTS} values"
+            )
+
+    @property
+    def are_any(self) -> bool:
+        """Whether the function returns something."""
+        return self._found is not None
+
+    @property
+    def letters(self) -> bytes:
+        """For each stored result its number of dimensions and the letter of its type."""
+        return b"".join(
+            bytes([each.kind.ndim]) + _letter(each.kind.dtype).encode() for each in self.stored
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        """The type keys of the arguments in which results are stored."""
+        return ["i8:1C" if each.name else f"{code_of(each.kind.dtype)}:1C" for each in self.stored]
+
+    def stores(self, node: ast.Return) -> list[ast.stmt]:
+        """Return the statements that replace a ``return``."""
+        made: list[ast.stmt] = []
+        if self._found is not None:
+            values = _items(node.value, len(self._found), self._is_tuple)
+            pairs = zip(values, self._found, strict=True)
+            stored = [(value, each) for value, each in pairs if each.argument is None]
+            for at, (value, each) in enumerate(stored):
+                text = f"__result_{at}[0] = 0"
+                if each.name:
+                    text = f"__result_{at}[0] = {_ADDRESS}({each.name})"
+                    for axis in range(each.kind.ndim):
+                        text += f"\n__result_{at}[{axis + 1}] = {each.name}.shape[{axis}]"
+                lines = ast.parse(text).body
+                if not each.name:
+                    cast("ast.Assign", lines[0]).value = value
+                made += lines
+        made.append(ast.Return(None))
+        return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in made]
+
+    def of(self, values: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
+        """Return what the function returns."""
+        assert self._found is not None
+        rest = iter(values)
+        found = [
+            next(rest) if each.argument is None else arguments[each.argument]
+            for each in self._found
+        ]
+        return tuple(found) if self._is_tuple else found[0]
+
+
+def _items(value: Any, count: int, is_tuple: bool) -> list[ast.expr]:
+    """Return the expressions of the results of a ``return``."""
+    if value is None:
+        raise KernelCompileError("it returns nothing on some path")
+    if not is_tuple:
+        return [value]
+    if isinstance(value, ast.Tuple) and len(value.elts) == count:
+        return list(value.elts)
+    if not isinstance(value, ast.Name):
+        raise KernelCompileError("it returns a tuple of a call")
+    return [ast.Subscript(value, ast.Constant(at), ast.Load()) for at in range(count)]
+
+
+def _translatable(
+    source: Source,
+    tree: ast.FunctionDef,
+    types: Inference,
+    loops: Sequence[Any],
+    results: _Results,
+) -> Any:
+    """Return the function in the kernel language."""
+    sharer = _Sharer(source, types, {loop.line: loop for loop in loops})
+    tree = sharer.visit(tree)
+    tree = Casts(types, for_kernel=True).visit(tree)
+    tree = _Ordered(sharer.floats).visit(tree)
+    tree = _Returns(results).visit(tree)
+    tree = PlainLoops(source).visit(tree)
+    parameters = [each.arg for each in tree.args.args]
+    parameters += [f"__result_{at}" for at in range(len(results.stored))]
+    names = {name: for_kernel(value) for name, value in source.names.items()} | NAMES
+    names |= {NUMPY: np, SHARED: intrinsics.shared, _ORDERED: intrinsics.reordered}
+    names |= {_NEW: intrinsics.new_array, _ADDRESS: intrinsics.address_of}
+    names[_PARTIAL] = kernel_api.PrivateArray
+    return function_of(source, tree.name, parameters, tree.body, names, source.file)
+
+
+class _Returns(ast.NodeTransformer):
+    """Replaces the ``return`` statements of a function by stores."""
+
+    def __init__(self, results: _Results) -> None:
+        self.results = results
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """Rewrite the function itself, not those that it defines."""
+        node.body = [each for one in node.body for each in self._visited(one)]
+        return node
+
+    def _visited(self, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(node, ast.FunctionDef):
+            return [node]
+        found = self.visit(node)
+        return found if isinstance(found, list) else [found]
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        """Store the results."""
+        return self.results.stores(node)
+
+
+class _Creator(ast.NodeTransformer):
+    """Rewrites calls that create arrays, outside of loops."""
+
+    def __init__(self, tree: ast.FunctionDef, types: Inference) -> None:
+        self.types = types
+        self.made: list[ast.Call] = []
+
+    def visit_For(self, node: Any) -> Any:
+        """Leave loops and functions alone, where an array would be one of many."""
+        return node
+
+    visit_While = visit_Lambda = visit_For
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """Rewrite ``np.zeros(n)``."""
+        self.generic_visit(node)
+        name, kind = self.types.called(node), self.types.of(node)
+        start, _, like = name.partition("_")
+        is_known = start in _FIRST_VALUES and like in ("", "like") and isinstance(kind, Value)
+        named = {each.arg for each in node.keywords}
+        if not is_known or not kind.ndim or not named <= {"dtype"}:
+            return node
+        shape, *others = node.args
+        if not int(start == "full") <= len(others) <= 1 + int(start == "full"):
+            return node
+        value = others[0] if start == "full" else ast.Constant(_FIRST_VALUES[start])
+        if like:
+            shape = ast.Attribute(shape, "shape", ast.Load())
+        made = ast.Call(ast.Name(_NEW, ast.Load()), [shape, dtype_of(kind.dtype), value], [])
+        self.made.append(ast.fix_missing_locations(ast.copy_location(made, node)))
+        if len(self.made) > MAX_TAKEN:
+            raise KernelCompileError(f"it makes more than {MAX_TAKEN} arrays")
+        return made
+
+    def new_names(self, tree: ast.FunctionDef) -> set[str]:
+        """Return the variables that are one new array, and nothing else."""
+        assignments = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
+        made = {
+            target.id
+            for each in assignments
+            for target in each.targets
+            if isinstance(target, ast.Name) and len(each.targets) == 1 and each.value in self.made
+        }
+        stored = [
+            each.id
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        ]
+        return {name for name in made if stored.count(name) == 1}
+
+
+class _Sharer(ast.NodeTransformer):
+    """Makes ``prange`` loops loops over their parts.
+
+    Attributes:
+        floats: the reduction variables of each loop whose updates may be reordered, by its line.
+    """
+
+    def __init__(self, source: Source, types: Inference, loops: Mapping[int, Any]) -> None:
+        self.source, self.types, self.loops = source, types, loops
+        self.floats: dict[int, set[str]] = {}
+
+    def visit_For(self, node: ast.For) -> Any:
+        """Replace a loop."""
+        if not self.source.is_prange(node):
+            return self.generic_visit(node)
+        loop = self.loops[node.lineno]
+        given = {name: self.types.variables.get(name, UNKNOWN) for name in loop.captured}
+        reduced = loop._accumulators(given)
+        if any(kind.ndim for kind in reduced.values()):
+            raise KernelCompileError("a reduction is an array")
+        mark, variables = loop.line, self.types.variables
+        head, starts = list[str](), []
+        for axis, (_, arguments) in enumerate(loop.loops):
+            texts = []
+            start, stop, step = range_of(arguments)
+            for word, bound in (("start", start), ("step", step)):
+                text = ast.unparse(bound)
+                if type(constant(bound)) is not int:
+                    head.append(f"__{word}{axis}_{mark} = {text}")
+                    text = f"__{word}{axis}_{mark}"
+                texts.append(text)
+            starts.append((texts[0], texts[1]))
+            length = f"len(range({texts[0]}, {ast.unparse(stop)}, {texts[1]}))"
+            head.append(f"__count{axis}_{mark} = {length}")
+        total = " * ".join(f"__count{axis}_{mark}" for axis in range(len(starts)))
+        parts = f"min({total}, {REDUCTION_PARTS})" if reduced else "0"
+        head.append(f"__parts_{mark} = {parts}")
+        first, last, after = list[str](), list[str](), list[str]()
+        for each in loop.reductions:
+            kind, partial = reduced[each.name], f"__{each.name}_{mark}"
+            variables[partial] = Value(kind.dtype, 1)
+            head.append(f"{partial} = {_PARTIAL}({REDUCTION_PARTS}, {_dtype(kind)})")
+            first.append(f"{each.name} = {_dtype(kind)}({_first_value(each, kind)})")
+            last.append(f"{partial}[__part] = {each.name}")
+            combined = _combined(each, kind, f"{partial}[__p]")
+            after.append(f"for __p in range(__parts_{mark}): {each.name} = {combined}")
+        run = [*first, *loop_over(loop, starts).split("\n"), *last]
+        head.append(f"for __part, __first, __last in {SHARED}({total}, __parts_{mark}):")
+        text = "\n".join([*head, *(f" {line}" for line in run), *after])
+        made: list[ast.stmt] = at_line(ast.parse(text), mark).body
+        generated = {
+            each.id for one in made for each in ast.walk(one) if isinstance(each, ast.Name)
+        }
+        variables |= {each: WEAK_INT for each in generated - variables.keys() if each[:2] == "__"}
+        self.floats[mark] = {name for name, kind in reduced.items() if kind.dtype.kind in "fc"}
+        inner: Any = next(each for each in made if _is_shared(each))
+        inner = next(each for each in inner.body if isinstance(each, ast.For))
+        while not isinstance(inner.body[-1], ast.Pass):
+            inner = inner.body[-1]
+        inner.body[-1:] = copied(loop.body)
+        return made
+
+
+def _is_shared(node: ast.AST) -> bool:
+    """Return whether a statement is a loop over parts."""
+    called = node.iter if isinstance(node, ast.For) else None
+    return isinstance(called, ast.Call) and ast.unparse(called.func) == SHARED
+
+
+def _dtype(kind: Value) -> str:
+    return f"{NUMPY}.{'bool_' if kind.dtype.kind == 'b' else kind.dtype.name}"
+
+
+def _first_value(reduced: Any, kind: Value) -> str:
+    """Return the value of a reduction variable before the iterations of a part."""
+    if reduced.op in ("min", "max"):
+        return str(reduced.name)
+    return repr(np.array(IDENTITIES[reduced.op]).astype(kind.dtype).item())
+
+
+def _combined(reduced: Any, kind: Value, partial: str) -> str:
+    """Return a reduction variable combined with the result of a part."""
+    name = reduced.name
+    convert = _PYTHON[kind.dtype.kind] if kind.is_weak else _dtype(kind)
+    if reduced.op in ("min", "max"):
+        function = reduced.op if kind.is_weak else f"{NUMPY}.{reduced.op}imum"
+        return f"{convert}({function}({name}, {partial}))"
+    return f"{convert}({name} {SYMBOLS[reduced.op]} {partial})"
+
+
+class _Ordered(ast.NodeTransformer):
+    """Lets the updates of reduction variables be reordered, so that loops are vectorized."""
+
+    def __init__(self, floats: Mapping[int, set[str]]) -> None:
+        self.floats = floats
+        self.names: set[str] = set()
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        """Enter a loop over parts."""
+        if _is_shared(node):
+            self.names, before = self.floats[node.lineno], self.names
+            node = self.generic_visit(node)  # type: ignore[assignment]
+            self.names = before
+            return node
+        return self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """Replace ``total += value``."""
+        target = node.target
+        if not isinstance(target, ast.Name) or target.id not in self.names:
+            return self.generic_visit(node)
+        left = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+        value = self.visit(ast.copy_location(ast.BinOp(left, node.op, node.value), node))
+        return ast.copy_location(ast.Assign([target], value), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Replace ``total + value``."""
+        self.generic_visit(node)
+        left = node.left
+        if type(node.op) in REORDERED and isinstance(left, ast.Name) and left.id in self.names:
+            made = ast.Call(ast.Name(_ORDERED, ast.Load()), [node], [])
+            return ast.fix_missing_locations(ast.copy_location(made, node))
+        return node

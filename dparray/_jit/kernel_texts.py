@@ -1,0 +1,52 @@
+"""Statements and values of compiled functions as the kernel language has them."""
+
+from __future__ import annotations
+
+import ast
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from dparray import kernel_api
+from dparray._jit.captured import of_one_type
+from dparray._jit.source import PlainMembers, Source, is_prange_function, python_function_of
+from dparray._language.device_function import DeviceFunction
+
+
+class PlainLoops(PlainMembers):
+    """Replaces ``prange`` loops inside a kernel by plain loops, and names of the kernel API."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Rewrite ``prange``."""
+        self.generic_visit(node)
+        if is_prange_function(self.source.resolve(node.func)):
+            node.func = ast.copy_location(ast.Name("range", ast.Load()), node.func)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Rewrite ``dp.AtomicRef``: in kernels, the module stands for NumPy."""
+        if not is_of_kernels(self.source, node):
+            return super().visit_Attribute(node)
+        self.source.names[f"dp.{node.attr}"] = self.source.resolve(node)
+        return ast.copy_location(ast.Name(f"dp.{node.attr}", ast.Load()), node)
+
+
+def is_of_kernels(source: Source, node: ast.AST) -> bool:
+    """Return whether a name or an attribute is one of the kernel language, such as AtomicRef."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    name = node.id if isinstance(node, ast.Name) else node.attr
+    return name in kernel_api.__all__ and source.resolve(node) is getattr(kernel_api, name)
+
+
+def for_kernel(value: Any) -> Any:
+    """Return a captured value as kernels accept it."""
+    if isinstance(value, ModuleType) and value.__name__ in ("dparray", "dpnp"):
+        return np
+    if type(value) is list:
+        return tuple(map(for_kernel, of_one_type(value)))
+    function = python_function_of(value)
+    if isinstance(function, FunctionType) and type(value).__name__ == "JitFunction":
+        return DeviceFunction(function, {})
+    return value
