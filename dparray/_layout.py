@@ -117,6 +117,7 @@ def span_of(
     return low, pointer + sum(each for each in reach if each > 0) + itemsize
 
 
+@lru_cache(maxsize=1024)
 def strides_in_order(shape: Shape, itemsize: int, axes: tuple[int, ...] | None) -> Strides:
     """Return the strides of an array without gaps whose axes have a given order in memory.
 

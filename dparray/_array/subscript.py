@@ -23,7 +23,8 @@ as_array = np.asarray
 
 @as_method
 def __getitem__(self: ndarray, index: Any) -> ndarray:
-    if _layout.is_basic_index(index):
+    is_positions = type(index) is ndarray and index.shape
+    if not is_positions and _layout.is_basic_index(index):
         layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         if not layout[0] and not has_memory(self) and self._alias is not None:
             give_memory(self)  # A second access to a value suggests that more will follow.

@@ -224,8 +224,8 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
     """Return the arrays of an indexing operation by name; raise if an entry is not an index."""
     named = [("x", x)]
     for position, entry in enumerate(index if type(index) is tuple else (index,)):
-        name = _entry_name(index, position)
         if isinstance(entry, ndarray):
+            name = "index" if entry is index else _entry_name(index, position)
             if entry.dtype.kind not in "biu":
                 raise IndexError(
                     f"x[index]: {name} has dtype {entry.dtype}; indices must be integers or a mask"
@@ -298,12 +298,12 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     named = _operands(x, index)
     placement = common_placement("x[index]", named)
     mask = _only_mask(index)
-    if mask is not None and can_select(x, mask):
-        return selected(x, mask, placement)
     if mask is not None and 0 < mask.size == x.size and can_compact(x):
         if len(x.shape) > 1:
             x, mask = x.reshape(-1), mask.reshape(-1)
         return tiles.select(x, mask, placement)
+    if mask is not None and can_select(x, mask):
+        return selected(x, mask, placement)
     axis = _gathered_axis(x, index)
     if axis is not None:
         taken = taken_by_host("x[index]", x, named[1], axis, placement)

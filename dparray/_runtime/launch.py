@@ -73,11 +73,8 @@ def check_groups(kernel: str, queue: Queue, size: Sequence[int], local: Sequence
             )
 
 
-def check_local_memory(kernel: str, queue: Queue, arguments: Sequence[Packed]) -> None:
+def check_local_memory(kernel: str, queue: Queue, asked: int) -> None:
     """Raise ``KernelRangeError`` if a group needs more local memory than the device has."""
-    asked = 0
-    for argument in arguments:  # A comprehension is one more call up to Python 3.11.
-        asked += argument.local_nbytes
     available = traits_of(queue).local_memory
     if asked > available:
         raise KernelRangeError(
@@ -201,7 +198,8 @@ def check_launch(
     kernel.built_for(queue)
     check_range(kernel.name, queue, global_range, local_range)
     if local_range is not None:
-        check_local_memory(kernel.name, queue, arguments)
+        asked = sum([argument.local_nbytes for argument in arguments])
+        check_local_memory(kernel.name, queue, asked)
 
 
 _recent = _hooks.recent.append
@@ -240,7 +238,11 @@ def launch(
     if ready is None:
         ready = _made_ready(kernel, queue, global_range, local_range, arguments)
     if ready.takes_local:
-        check_local_memory(kernel.name, queue, arguments)
+        asked = 0
+        for argument in arguments:  # A comprehension is one more call up to Python 3.11.
+            asked += argument.local_nbytes
+        if asked > traits_of(queue).local_memory:
+            check_local_memory(kernel.name, queue, asked)
     driver = by_type[type(queue)]
     event, target, start = None, queue, 0.0
     if _hooks.subscribers:

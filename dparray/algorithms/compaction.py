@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray.algorithms import tiles
 from dparray.algorithms.ranges import check_1d, check_kind, check_width, new, placement_of
 from dparray.algorithms.selection import selected
@@ -48,4 +49,4 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
 
 def can_compact(x: ndarray) -> bool:
     """Return whether the kernels of :func:`compact` select elements with a mask in ``x[mask]``."""
-    return x.dtype.char in "?bBhHiIlLqQfd" and tiles.uses_tiles(x.queue)
+    return not traits_of(x.queue).shares_memory and x.dtype.char in "?bBhHiIlLqQfd"

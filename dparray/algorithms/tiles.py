@@ -172,10 +172,10 @@ def _selected(
     carry = carries(flags, words)
     block, _, (count,), strides, int64 = carry
     (size,) = copy_to_host(Layout(block, 8 * (count - 1), (1,), strides, int64))
-    out = empty_on(where, (int(size),), dtype)
+    out = allocate(*where, (int(size),), dtype)
     if size:
-        select(values, flags, words, carry, materialize(out)[0])
-    return out
+        select(values, flags, words, carry, out.block)
+    return ndarray._from_layout(*out)
 
 
 def _make_selection(

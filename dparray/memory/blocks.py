@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._driver import driver_of
+from dparray._driver import by_type, driver_of
 from dparray._driver.interface import Queue
 from dparray._layout import Block, Layout, contiguous_strides, strides_in_order
 from dparray._runtime.queues import note_others
@@ -76,7 +76,8 @@ def memory_at(block: Block, offset: int) -> Any:
     if offset == 0:
         return block.memory
     nbytes = max(block.nbytes - offset, 1)
-    return driver_of(block.queue).part(block, block.pointer + offset, nbytes, block.queue)
+    driver = by_type[type(block.queue)]
+    return driver.part(block, block.pointer + offset, nbytes, block.queue)
 
 
 class LentBlock:

@@ -144,7 +144,8 @@ def copy_to_host(layout: Layout) -> np.ndarray:
         flat = result.reshape(-1).view(np.uint8)
         driver = by_type[type(queue)]
         before = driver.order_of(queue).submitted_events
-        for first, last in _pieces(result.nbytes, "copy to the host"):
+        pieces = [(0, nbytes)] if nbytes <= COPY_PIECE else _pieces(nbytes, "copy to the host")
+        for first, last in pieces:
             device_bytes = memory_at(layout.block, layout.offset + first)
             event = driver.copy(queue, flat[first:last], device_bytes, last - first, before)
             driver.wait([event])

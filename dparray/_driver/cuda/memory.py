@@ -87,9 +87,8 @@ def copy(queue: Queue, target: Any, source: Any, nbytes: int, after: Sequence[Ev
         if event.queue is not queue:
             queue.follow(after)
             break
-    to, start = [
-        end._pointer if isinstance(end, Memory) else end.ctypes.data for end in (target, source)
-    ]
+    to = target._pointer if isinstance(target, Memory) else target.ctypes.data
+    start = source._pointer if isinstance(source, Memory) else source.ctypes.data
     is_pushed = push(queue.context)
     try:
         times = queue.begin() if queue.has_profiling else None
