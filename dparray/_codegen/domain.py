@@ -30,6 +30,7 @@ class Machine(NamedTuple):
         loads_vectors: whether element-wise kernels load consecutive small elements as vectors.
         bytes_in_flight: the bytes that their work-items load before they store, if they do; 0 if a
             work-item has one element.
+        lines: the largest first dimension of a range of two dimensions.
     """
 
     compute_units: int
@@ -41,6 +42,7 @@ class Machine(NamedTuple):
     is_fixed: bool = False
     loads_vectors: bool = False
     bytes_in_flight: int = 0
+    lines: int = 2**31 - 1
 
     @property
     def unit_items(self) -> int:

@@ -52,7 +52,7 @@ from dparray._evaluate.plan import (
 )
 from dparray._evaluate.reasons import why_not_generated, why_stored
 from dparray._evaluate.slots import ScalarSlot, SlotBlock, slot_of
-from dparray._graph.assembly import cells_of, count_cells, is_assembled
+from dparray._graph.assembly import cells_of, count_cells, is_assembled, pieces_of
 from dparray._graph.contractions import RESULT, Contraction, Tail
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
@@ -322,8 +322,7 @@ class _Scheduler:
         is_fused = (
             all(map(can_generate, order))
             and all(can_store(v, to.dtype) for v, to in outputs)
-            # Kernels cannot index larger shapes, but user functions have no other backend.
-            and (prod(shape) < INDEX_LIMIT or any(map(is_call, order)))
+            and (prod(shape) < INDEX_LIMIT or _can_be_cut(order) or any(map(is_call, order)))
         )
         if not is_fused:
             self.steps += self._without_kernel(work)
@@ -342,10 +341,23 @@ class _Scheduler:
             axes = order_of_axes(shape, *[layout.strides for _, layout in outputs])
             axes = tuple(range(len(shape))) if axes is None else axes
             cells = cells_of(order, outputs, shape, axes[-1] if axes else 0)
-        for nodes, stored, extents, jumps, bounds in cells:
-            program = elementwise.linearize(
+        elif prod(shape) >= INDEX_LIMIT and _can_be_cut(order):
+            # Ranges are rounded up by at most a quarter.
+            cells = _pieces(order, outputs, shape, INDEX_LIMIT // 4 * 3)
+
+        def linearized(cell: tuple[Any, ...]) -> elementwise.Program:
+            nodes, stored, extents, jumps, bounds = cell
+            return elementwise.linearize(
                 nodes, stored, extents, traits.tuning, is_gpu, axes, jumps, has_vectors, bounds
             )
+
+        programs = list(map(linearized, cells))
+        lines, most_lines = programs[0].global_range[0], traits.machine.lines
+        if len(programs[0].global_range) > 1 and lines > most_lines and _can_be_cut(order):
+            # The grid has fewer rows of groups than the expression needs.
+            cells = _pieces(order, outputs, shape, prod(cells[0][2]) // -(-lines // most_lines))
+            programs = list(map(linearized, cells))
+        for (_, stored, extents, *_), program in zip(cells, programs, strict=True):
             must_compile = is_alone or bool(launches)
             size = prod(extents)
             launch = self._launch(program, order, stored, (), functions, size, must_compile)
@@ -729,6 +741,25 @@ class _Scheduler:
             and any(reduces(node, each, domain) for each in walked)
         ]
         return siblings[: limits.MAX_SIBLINGS]
+
+
+def _can_be_cut(order: Sequence[Node]) -> bool:
+    """Return whether pieces of an expression are expressions: positions begin at 0 everywhere, and
+    assembled operands are cut by other rules.
+    """
+    leaves = (part for node in order for part in node.operands if type(part) is Node)
+    return not any(map(is_assembled, order)) and all(
+        part.layout is None or part.layout.block.memory is not None for part in leaves
+    )
+
+
+def _pieces(
+    order: Sequence[Node], outputs: Outputs, shape: tuple[int, ...], most: int
+) -> Sequence[tuple[Any, ...]]:
+    """Return the pieces of an expression that have at most this many elements."""
+    axes = order_of_axes(shape, *[layout.strides for _, layout in outputs])
+    pieces = pieces_of(order, outputs, shape, axes or tuple(range(len(shape))), most)
+    return [(each.order, each.outputs, each.shape, {}, {}) for each in pieces]
 
 
 def _estimate(order: Sequence[Node], otherwise: Sequence[Step]) -> tuple[float, float | None]:

@@ -9,6 +9,7 @@ from dparray import config
 from dparray._codegen.domain import Machine
 from dparray._codegen.reduction_steps import power_of_two
 from dparray._driver import traits_of
+from dparray._runtime.rounding import IN_GROUP, INDEX_LIMIT, WARP
 
 
 @lru_cache(maxsize=64)
@@ -37,6 +38,8 @@ def _machine(queue: Any, lanes: int, bytes_in_flight: int) -> Machine:
         len(traits.sub_groups) == 1,
         traits.loads_vectors,
         bytes_in_flight if traits.loads_vectors and bytes_in_flight > 1 else 0,
+        # More rows in a group would make its rows shorter.
+        min(traits.groups[1] * (IN_GROUP // WARP), INDEX_LIMIT - 1),
     )
 
 

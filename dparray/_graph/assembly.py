@@ -257,6 +257,10 @@ class Cell(NamedTuple):
     bounds: dict[Layout, tuple[Layout, Bounds]]
 
 
+#: The length of a piece along the axis that is cut is a multiple of this if it is longer.
+_PIECE_STEP = 4096
+
+
 def cells_of(
     order: Sequence[Node], outputs: Sequence[tuple[Any, Layout]], shape: Shape, inner: int
 ) -> list[Cell]:
@@ -273,6 +277,32 @@ def cells_of(
         if all(cell.jumps is not None for cell in cells):
             break
     return sorted(cells, key=lambda cell: -prod(cell.shape))
+
+
+def pieces_of(
+    order: Sequence[Node],
+    outputs: Sequence[tuple[Any, Layout]],
+    shape: Shape,
+    axes: Sequence[int],
+    most: int,
+) -> list[Cell]:
+    """Return the parts of an expression without assembled nodes with at most ``most`` elements.
+
+    Args:
+        order, outputs, shape: the expression.
+        axes: its axes, from the slowest to the fastest one. The slowest ones are cut.
+        most: the largest number of elements.
+    """
+    cuts: list[Sequence[int]] = [[0]] * len(shape)
+    inner = prod(shape)
+    for axis in axes:
+        inner //= shape[axis]
+        step = max(1, most // inner)
+        # Contiguous pieces begin at an address of a vector.
+        cuts[axis] = range(0, shape[axis], step - step % _PIECE_STEP or step)
+        if inner <= most:
+            break
+    return [_cell(order, outputs, shape, *part) for part in _parts_of(cuts, shape)]
 
 
 def _cell(

@@ -38,6 +38,7 @@ class Part(NamedTuple):
 _PARTS = (
     Part("versions", "hardware_checks", "versions", 40),
     Part("memory", "hardware_checks", "memory", 30),
+    Part("large", "hardware_checks", "large", 20),
     Part("tiny", "hardware_checks", "test_tiny", 40),
     Part("tests-kernel", "hardware_checks", "test_kernels", 90),
     Part("tests-functions", "hardware_checks", "test_functions", 90),

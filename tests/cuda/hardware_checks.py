@@ -84,6 +84,30 @@ def memory(results: Any, options: Any) -> None:
 # --- tests ----------------------------------------------------------------------------------------
 
 
+def large(results: Any, options: Any) -> None:
+    """Compute arrays of more than 2**31 elements in pieces, and more rows than a grid has."""
+    import dparray as dp
+
+    size, rows = (5000, 300) if options.tiny else (2**31 + 4099, 9_000_000)
+
+    def vector() -> str:
+        x = dp.full(size, 3, dtype="uint8", device="cuda:0")
+        y = x[1:] * 2 + x[:-1]
+        y[-1] = 1
+        assert (y[0].item(), y[-2].item(), y[-1].item()) == (9, 9, 1)
+        assert dp.sum(y, dtype="int64").item() == 9 * (size - 1) - 8
+        return f"{y.size} elements"
+
+    def plane() -> str:
+        x = dp.ones((rows, 100), dtype="uint8", device="cuda:0")
+        y = x[:, 2:] + x[:, :-2]
+        assert dp.sum(y, dtype="int64").item() == 2 * y.size
+        return f"{rows} rows"
+
+    results.attempt("vector", vector)
+    results.attempt("plane", plane)
+
+
 def _pytest(results: Any, options: Any, *arguments: str) -> None:
     if importlib.util.find_spec("pytest") is None:
         results["pytest"] = "not installed"
