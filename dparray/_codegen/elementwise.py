@@ -108,6 +108,8 @@ MAX_STRIPS, MIN_STRIPS, MAX_STEPS_IN_STRIPS = 16, 4, 48
 # rows: a cache line, which is then read once. Smaller arrays fit in the nearest caches.
 BLOCK = 16
 MIN_IN_BLOCKS = 1 << 15
+# Where work-items load vectors, they load this many elements of a long block together.
+LOADED_IN_BLOCK = 8
 
 # The number of elements that a work-item loads as a vector, by the size of the largest in bytes.
 # On an H100, 8 elements of a float16 chain took 0.66 of the time of one for each work-item, and 2
@@ -175,7 +177,8 @@ class Structure(NamedTuple):
         is_narrow: whether indices are computed in 32 bits, which GPUs multiply by one instruction.
         vector: the consecutive elements that a work-item loads and stores as vectors; else 0.
         tile: the rows and columns that a work-item computes instead of one element. Columns are a
-            range apart; so are rows if the range has one dimension.
+            range apart; so are rows if the range has one dimension. Rows of a block, and strips,
+            are elements that are loaded together.
     """
 
     steps: tuple[Any, ...]
@@ -195,7 +198,7 @@ class Structure(NamedTuple):
     @property
     def counts_lines(self) -> bool:
         """Whether the number of rows is a parameter, since tiles may reach beyond the last one."""
-        return self.has_rows and self.tile[0] > 1
+        return self.has_rows and self.tile[0] > 1 and not (self.block or self.strips)
 
 
 class Program(NamedTuple):
@@ -491,6 +494,13 @@ def linearize(
         if set(classes) == {"c"} and not any(each.dtype.kind == "c" for each in layouts):
             vector = many if many > 1 else 0
         tile = _tile_of(extents, many, has_neighbors, has_rows, steps)
+    if rows and has_several and size >= MIN_IN_VECTORS:
+        tile = (strips, 1)
+    if block is not None and has_several and size >= MIN_IN_VECTORS:
+        together = max(1, min(block.length, MAX_STEPS_IN_VECTORS // steps))
+        if not block.is_whole:
+            together = min(LOADED_IN_BLOCK, 1 << (together.bit_length() - 1))
+        tile = (together, 1)
     structure = Structure(
         parts.steps,
         tuple(
@@ -621,6 +631,8 @@ def source_of(structure: Structure) -> str:
         lines += _strips(structure)
     elif structure.vector:
         lines += _vectors(structure)
+    elif structure.block is not None and structure.tile[0] > 1:
+        lines += _block(structure, structure.block)
     elif structure.tile != (1, 1):
         lines += _tile(structure)
     else:
@@ -766,10 +778,36 @@ def _tile(structure: Structure) -> list[str]:
     return ["    " + line for line in lines]
 
 
-def _with_stores_later(structure: Structure, stores: list[str]) -> list[str]:
-    """Return the lines that load and compute an element; append those that store it."""
+def _block(structure: Structure, block: Block) -> list[str]:
+    """Return the body of a kernel whose work-items load several elements of a block before they
+    store.
+    """
+    _, position = _position_in_block(structure, block, classes_of(structure))
+    count, index = structure.tile[0], f"i{block.along}"
+    start = "" if block.is_whole else "begin + "
+    stores: list[str] = []
+    part = [f"for part in range({block.length // count}):"]
+    for number in range(count):
+        part.append(f"    {index} = {start}uint64(part * {count} + {number})")
+        part += ["    " + line for line in _with_stores_later(structure, stores)]
+    part += ["    " + line for line in stores]
+    *lines, loop, step = position
+    if block.is_whole:
+        loop = f"    for turn in range({block.length // count * count}, {block.length}):"
+    else:
+        part = [f"if int64(left) == {block.length}:", *("    " + line for line in part)]
+        part.append("    return")
+    lines += ["    " + line for line in part]
+    return [*lines, loop, step, *("        " + line for line in element(structure))]
+
+
+def _with_stores_later(structure: Structure, stores: list[str], *names: Any) -> list[str]:
+    """Return the lines that load and compute an element; append those that store it.
+
+    ``names`` are arguments of :func:`element`.
+    """
     lines = []
-    for line in element(structure):
+    for line in element(structure, *names):
         target, is_store, value = line.partition("] = ")
         if is_store:
             array, _, index = target.partition("[")
@@ -810,10 +848,19 @@ def _strips(structure: Structure) -> list[str]:
         lines += load(number, structure.arrays[number][0], index_of[f"a{number}"])
     body = element(structure, index_of, same)
     count = structure.strips
+    if structure.tile[0] > 1:
+        stores: list[str] = []
+        for number in range(count):
+            lines.append(f"strip = block * uint64({count}) + uint64({number})")
+            lines += _with_stores_later(structure, stores, index_of, same)
+        lines += stores
+    else:
+        lines += [
+            f"for turn in range({count}):",
+            f"    strip = block * uint64({count}) + uint64(turn)",
+            *["    " + line for line in body],
+        ]
     lines += [
-        f"for turn in range({count}):",
-        f"    strip = block * uint64({count}) + uint64(turn)",
-        *["    " + line for line in body],
         "for turn in range(turns):",
         f"    strip = blocks * (uint64({count}) + uint64(turn)) + block",
         "    if int64(strip * width + place) < int64(size):",

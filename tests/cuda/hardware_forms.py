@@ -127,6 +127,7 @@ def rows_of_expressions(size: int, side: int) -> list[Row]:
         "x * 2 of float64": (single[::2].astype("f8"), lambda v: v * 2),
         "x * 2 of complex64": (single[::2].astype("c8"), lambda v: v * 2),
         "strided x * 2": (square, lambda v: v[:, 1:-1] * 2),
+        "x.T + x": (square, lambda v: v.T + v),
         "5-point stencil": (square, cross),
         "5-point stencil of float16": (square.astype("f2"), cross),
         "7-point stencil": (cube, star),

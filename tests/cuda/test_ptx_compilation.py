@@ -317,6 +317,14 @@ def _sum_of(count: int, dtype: str) -> str:
     return golden.elementwise(value, is_gpu=True, has_vectors=True)
 
 
+def _turned(dtype: str) -> str:
+    size = np.dtype(dtype).itemsize
+    side = golden.layout("x", (1000, 1000), dtype, (size, 1000 * size))
+    turned, whole = Node.leaf(side, None, "device"), golden.leaf("y", (1000, 1000), dtype)
+    value = golden.node("add", turned, whole, dtype=dtype)
+    return golden.elementwise(value, is_gpu=True, has_vectors=True)
+
+
 _CROSS = [(0, 1), (2, 1), (1, 0), (1, 2), (1, 1)]
 _STAR = [*((each, 1, 1) for each in (0, 2)), *((1, *each) for each in _CROSS)]
 _WIDTHS = re.compile(rb"(ld|st)\.global(?:\.v(\d))?\.\w(\d+)")
@@ -330,6 +338,7 @@ _WIDTHS = re.compile(rb"(ld|st)\.global(?:\.v(\d))?\.\w(\d+)")
         *((lambda t=t: _slices(t, [(1, 1)], (1000, 1026)), 16, 40) for t in ("u1", "f2", "f4")),
         # Each element is loaded by as many work-items as there are places.
         *((lambda t=t: _slices(t, _CROSS, (1000, 1026)), 32 * 5, 48) for t in ("f2", "f4", "f8")),
+        *((lambda t=t: _turned(t), 16 * np.dtype(t).itemsize, 64) for t in ("f2", "f4", "f8")),
         (lambda: _slices("f4", _STAR, (100, 100, 386)), 32 * 7, 64),
     ],
 )

@@ -238,3 +238,59 @@ def test_columns_are_reduced_in_the_same_order(shape: tuple[int, ...], dtype: st
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(found[1], a.max(axis=0))
     np.testing.assert_array_equal(found[2], a.argmax(axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(530, 517), (3, 100_003), (90_001, 3), (14, 20_011), (640, 512)])
+def test_blocks_of_turned_arrays_are_loaded_together(shape: tuple[int, ...], dtype: str) -> None:
+    a, b = values(shape, dtype), values(shape[::-1], dtype, seed=1)
+    x, y = dp.asarray(a), dp.asarray(b)
+    dp.eval(x, y)
+    with launched() as launches:
+        equal(x.T + y, a.T + b)
+        equal(x[::-1].T * 3, a[::-1].T * 3)
+    assert all(each.kernel.name.startswith("fused") for each in launches)
+    y[...] = x.T - y
+    b[...] = a.T - b
+    y[1:, 1:] = x.T[:-1, :-1] * 2
+    b[1:, 1:] = a.T[:-1, :-1] * 2
+    equal(y, b)
+    cube = x[:, : x.shape[1] // 2 * 2].reshape(x.shape[0], 2, -1)
+    equal(cube.transpose(2, 1, 0) + 1, cube.asnumpy().transpose(2, 1, 0) + a.dtype.type(1))
+
+
+def test_a_block_of_many_steps_is_loaded_in_parts() -> None:
+    a = values((600, 600), "float32")
+    x = dp.asarray(a)
+
+    def long(v: Any, steps: int) -> Any:
+        total = v.T + v
+        for step in range(steps):
+            total = total * 0.5 + v.T * (step + 1)
+        return total
+
+    for steps in (1, 3, 10, 40):
+        equal(long(x, steps), long(a, steps))
+    sources = [dp.explain(long(x, steps)).source for steps in (1, 40)]
+    assert ["for part in range(" in each for each in sources] == [True, False]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float16"])
+@pytest.mark.parametrize("columns", [3, 5, 16, 31])
+def test_strips_of_short_rows_are_loaded_together(columns: int, dtype: str) -> None:
+    shape = (MIN_IN_VECTORS // columns + 5003, columns)
+    a, row, column = values(shape, dtype), values(columns, dtype, seed=1), values(shape[0], dtype)
+    x, y, z = (dp.asarray(each) for each in (a, row, column[:, None]))
+    dp.eval(x, y, z)
+    for found, wanted in [
+        (x + y, a + row),
+        (x * z, a * column[:, None]),
+        (y + z, row + z.asnumpy()),
+    ]:
+        equal(found, wanted)
+    x += y
+    a += row
+    equal(x, a)
+    source = dp.explain(x + y).source
+    assert "strip = block * uint64(16) + uint64(1)\n" in source
+    assert source.index("w0 = ") < source.index("w15 = ") < source.index("out0[at0] = w0")

@@ -45,26 +45,26 @@ ROWS: tuple[tuple[str, str], ...] = (
 # mechanism needs a second user and 10 % in a whole program; in a full row, something is removed
 # first. A commit that raises a number says what was removed in exchange.
 BUDGETS = {
-    "ground": 1_160,
+    "ground": 1_150,
     "driver": 7_710,
     "runtime": 4_370,
-    "memory": 4_040,
+    "memory": 4_030,
     "graph": 2_205,
     "ir": 5_130,
     "language": 16_000,
-    "codegen": 3_845,
+    "codegen": 3_890,
     "compiler": 7_620,
-    "evaluate": 5_100,
+    "evaluate": 5_090,
     "array": 7_570,
     "kernels": 5_280,
-    "functions": 22_725,
+    "functions": 22_715,
     "compiled": 9_690,
     "satellites": 26_860,
     "tools": 10_170,
 }
 
 # The same for the tests.
-BUDGET_OF_TESTS = 99_050
+BUDGET_OF_TESTS = 99_090
 
 # Satellites in the folders of the core.
 SATELLITES = (
