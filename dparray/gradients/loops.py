@@ -135,10 +135,14 @@ class _Loop:
         queue = next(leaves_of(given.values())).queue
         try:
             kernel, space, arguments, partials = region.launch_of(bounds, plain, types, queue)
+            form = self._form(region, kernel, space, arguments)
         except KernelCompileError as error:
-            raise GradientError(str(about_loop(region, error))) from None
+            text = str(about_loop(region, error))
+            if region.source.file in text:
+                raise GradientError(text) from None
+            fix = "write it with loops over elements, or as array statements"
+            raise _error(region, region.node, f"it has no kernel: {text}", fix) from None
         inputs = dict(zip(kernel._parameters, arguments, strict=True))
-        form = self._form(region, kernel, space, arguments)
         for name, x in given.items():
             if is_array(inputs.get(name)):
                 inputs[name] = x
@@ -252,7 +256,7 @@ def _check_written(
 
 def _error(region: ParallelRegion, node: ast.AST, problem: str, fix: str) -> GradientError:
     return GradientError(
-        region.source.text_of_error(node, f"a prange loop is differentiated, and {problem}", fix)
+        region.source.text_of_error(node, f"this prange loop is differentiated, and {problem}", fix)
     )
 
 

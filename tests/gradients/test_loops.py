@@ -299,12 +299,27 @@ def from_value(x: Any, y: Any) -> Any:
     return s
 
 
+@dp.jit
+def of_rows(x: Any, y: Any) -> None:
+    s = y * 0
+    for i in dp.prange(x.size):
+        s += x[i] * np.arange(3)
+
+
+@dp.jit
+def with_plain_function(x: Any, y: Any) -> None:
+    for i in dp.prange(x.size):
+        y[i] = weighted(x[i])
+
+
 REFUSED: list[tuple[Any, Callable[[Any], Any], str, str]] = [
     (gamma, lambda x: x * 2, "y[i] = math.lgamma(x[i])", "calls math.lgamma"),
     (twice, lambda x: x * 2, "y[i] = y[i] * y[i]", "needs the old value"),
     (squares, lambda x: dp.zeros(3), "out[i] = math.sin", "not differentiated\n"),
     (squares, lambda x: x[::-1], "out[i] = math.sin", "shares its memory"),
     (from_value, lambda x: x * 2, "for i in dp.prange", "a reduction starts from, has a gradient"),
+    (of_rows, lambda x: x * 2, "for i in dp.prange", "it has no kernel: s is an array"),
+    (with_plain_function, lambda x: x * 2, "y[i] = weighted(x[i])", "@dp.device_func"),
 ]
 
 
