@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,8 @@ def _override(self: Traced, function: Any, args: Any, options: dict[str, Any]) -
     for x in args:
         if type(x) not in _PLAIN and hasattr(type(x), OVERRIDE):  # It may stand for a traced array.
             return getattr(type(x), OVERRIDE)(x, function, args, options)
+    if type(function).__name__ == "TileFunction":
+        importlib.import_module("dparray.gradients.tile")  # Tile is imported when it is used.
     return call(function, args, options)
 
 

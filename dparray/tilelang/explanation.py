@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from dparray.exceptions import GradientError
+from dparray.tilelang.adjoint import adjoint_of
 from dparray.tilelang.contracting import MAX_HOST_POINTS, Lowered
 
 _REASONS = {
@@ -31,6 +34,8 @@ class ExplainedContraction:
         reason: the reason.
         points: the maximum number of points of one output element.
         source: the source of its kernel, if it has one.
+        derivatives: the Tile functions of its derivatives by floats: of the cotangent ``G`` of its
+            result, and of its operands ``A``, ``B`` and ``C``.
     """
 
     statement: str
@@ -38,9 +43,11 @@ class ExplainedContraction:
     reason: str
     points: int
     source: str
+    derivatives: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         text = f"{self.statement}\n  {self.kind}: {self.reason}"
+        text += "".join(f"\n  derivative: {each}" for each in self.derivatives)
         return text + ("\n" + self.source.rstrip() if self.source else "")
 
 
@@ -73,6 +80,14 @@ def explained(contractions: Sequence[Lowered], operations: int, is_host: bool) -
                 _REASONS[kind],
                 0 if domain is None else domain.points,
                 each.text.source if kind == "kernel" else "",
+                tuple(_derivatives(each)),
             )
         )
     return TileExplanation(tuple(found), operations)
+
+
+def _derivatives(each: Lowered) -> Iterator[str]:
+    for place, dtype in enumerate(each.dtypes):
+        if dtype.kind == "f":
+            with suppress(GradientError):
+                yield adjoint_of(each.contracted, place) or "0"

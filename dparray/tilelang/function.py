@@ -13,6 +13,7 @@ from dparray import _dtypes
 from dparray._array.allocation import is_made_by_host
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
+from dparray._array.operands import OVERRIDE, dispatch_override
 from dparray._functions.error_boundary import called_apart
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.device import default_device, queue_of
@@ -40,6 +41,10 @@ class CacheInfo(NamedTuple):
 
 
 _MAX_PLANS = 256
+
+
+class _OtherArray(ArgumentError):
+    """An input is an array of a class with functions of its own, such as a differentiated one."""
 
 
 class TileFunction:
@@ -98,6 +103,8 @@ class TileFunction:
             if result is NotImplemented:
                 raise
             return result
+        except _OtherArray:
+            return dispatch_override(self, args, **{**named, "out": out})
 
     def _called(
         self, args: tuple[Any, ...], out: Any, device: Any, named: Mapping[str, Any]
@@ -145,6 +152,11 @@ class TileFunction:
             if type(value) is ndarray:
                 arrays.append(value)
                 key += (value.shape, value.dtype)
+            elif hasattr(type(value), OVERRIDE):
+                raise _OtherArray(
+                    f"tile function: input {self.inputs[at]} is a {type(value).__name__}; inputs "
+                    "must be dparray arrays or Python numbers here"
+                )
             else:
                 number = _number(self.inputs[at], value)
                 key += (type(number), repr(number))

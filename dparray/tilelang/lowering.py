@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._array.allocation import from_host
-from dparray._array.apply import astype_array, copy_of
+from dparray._array.apply import copy_of
 from dparray._array.ndarray import ndarray
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
+from dparray._functions.conversion import astype
 from dparray._functions.creation import zeros
 from dparray._functions.indexing import take
 from dparray._functions.manipulation import broadcast_to, reshape
@@ -218,7 +219,7 @@ def _step(operation: Operation) -> Step:
         return _MOVES[name](operation, shape, dtype)
     given = operation.operands
     if name == "cast":
-        return lambda placement, x: astype_array(x, dtype)
+        return lambda placement, x: astype(x, dtype)
     function = _choice(dtype) if name == "where" else function_of(name, given[-1].dtype)  # type: ignore[arg-type]
     literals = [each.value.item() if isinstance(each, Literal) else None for each in given]
     tensors = [isinstance(each, Tensor) for each in given]
@@ -239,7 +240,7 @@ def _step(operation: Operation) -> Step:
 
 def _choice(dtype: DType) -> Callable[..., Any]:
     def choose(condition: Any, first: Any, second: Any) -> Any:
-        return astype_array(ew.where(condition, first, second), dtype, copy=False)
+        return astype(ew.where(condition, first, second), dtype, copy=False)
 
     return choose
 

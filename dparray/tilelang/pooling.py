@@ -16,7 +16,7 @@ import numpy as np
 from dparray._array.allocation import from_host
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
+from dparray._array.operands import check_array, overriding
 from dparray._functions import elementwise as ew
 from dparray._functions.manipulation import broadcast_to, reshape
 from dparray._functions.padding import pad
@@ -188,7 +188,8 @@ def _window(
     channels: str,
 ) -> tuple[ndarray, _Window]:
     """Check the arguments of a pooling function."""
-    x = check_array(name, "x", x)
+    if overriding((x,)) is None:
+        x = check_array(name, "x", x)
     count = space_of(name, x, channels)
     wide = numbers_of(name, "size", size, count)
     steps = wide if strides is None else numbers_of(name, "strides", strides, count)
