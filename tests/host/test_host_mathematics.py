@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import dparray as dp
 from dparray import special
+from dparray._driver.host import modules
 from tests.support import force
 
 DEVICE = dp.Device("host:cpu")
@@ -92,13 +94,76 @@ def test_exp2_in_a_kernel() -> None:
     assert errors_in_ulp(out.asnumpy(), wanted) <= 2
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "sin", "cos"])
+def _long_erf(x: np.ndarray) -> np.ndarray:
+    """Return erf of long doubles, by a series of terms of one sign."""
+    x = np.clip(x, -7, 7)
+    term = 2 / np.sqrt(_PI) * x * np.exp(-x * x)
+    total = term
+    for k in range(1, 250):
+        term = term * 2 * x * x / (2 * k + 1)
+        total = total + term
+    return total
+
+
+def _long_erfc(x: np.ndarray) -> np.ndarray:
+    """Return erfc of long doubles; past 2 by Laplace's continued fraction."""
+    a = np.clip(x, 2, 30)
+    value = a
+    for k in range(100, 0, -1):
+        value = a + k / value / 2
+    near = a.astype("float32").astype(a.dtype)  # Its square is exact.
+    tail = np.exp(-near * near) * np.exp((near - a) * (near + a)) / (np.sqrt(_PI) * value)
+    return np.where(x > 2, tail, 1 - _long_erf(x))
+
+
+_PI = np.longdouble("3.14159265358979323846")
+_SMALLEST, _LARGEST = 2.2250738585072014e-308, 1.7976931348623157e308
+# Special numbers of float64: subnormal ones, limits of overflow and underflow.
+SPECIAL_FLOAT64 = (
+    *(5e-324, 1e-310, _SMALLEST, _LARGEST, 709.782712893384, 709.7827128933841, 1.5, 22.0, 1 / 3),
+    *(710.4758600739439, 710.475860073944, 745.1332191019411, 745.1332191019412, 26.5, 27.2, 1e-9),
+)
+# The function, the exact one, a range, and the largest error in ulp.
+FLOAT64: dict[str, tuple[Any, Callable[..., Any], float, float, float]] = {
+    "cos": (dp.cos, np.cos, -40, 40, 2),
+    "cosh": (dp.cosh, np.cosh, -711, 711, 2),
+    "erf": (special.erf, _long_erf, -6.2, 6.2, 2),
+    "erfc": (special.erfc, _long_erfc, -6, 27.5, 4),
+    "exp": (dp.exp, np.exp, -746, 710, 2),
+    "expm1": (dp.expm1, np.expm1, -40, 710, 2),
+    "log": (dp.log, np.log, 0, 4, 2),
+    "log1p": (dp.log1p, np.log1p, -1, 4, 2),
+    "sin": (dp.sin, np.sin, -40, 40, 2),
+    "sinh": (dp.sinh, np.sinh, -711, 711, 2),
+    "tanh": (dp.tanh, np.tanh, -23, 23, 2),
+}
+
+
+@pytest.mark.sample(len(FLOAT64))
+@pytest.mark.parametrize("name", FLOAT64)
 def test_float64_functions(name: str) -> None:
-    function, exact, low, high = FUNCTIONS[name]
-    a = operands(low, high, "float64")
+    function, exact, low, high, limit = FLOAT64[name]
+    rng = np.random.default_rng(9)
+    bits = rng.integers(0, 0x7FF << 52, 40_000).view("float64")
+    near = rng.uniform(-1.5, 1.5, 20_000)
+    own = np.concatenate([bits, near, SPECIAL_FLOAT64])
+    a = np.concatenate([operands(low, high, "float64"), own, -own])
     with np.errstate(all="ignore"):
         wanted = exact(a.astype("longdouble"))
-    assert errors_in_ulp(computed(function, a), wanted) <= 2
+    assert errors_in_ulp(computed(function, a), wanted) <= limit
+
+
+@pytest.mark.sample(len(FLOAT64))
+@pytest.mark.parametrize("name", FLOAT64)
+def test_float64_functions_are_vectorized(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = FLOAT64[name][0]
+    a = np.linspace(1, 1.5, 1003)
+    computed(lambda x: x + function(x) * 1.375, a)  # no kernel of another test
+    texts: list[str] = []
+    monkeypatch.setattr(modules, "inline_variants", lambda module: texts.append(str(module)))
+    modules.by_number[max(modules.by_number)]._compiled(1, None)
+    assert re.search(r"store <\d+ x double>", texts[0])
+    assert not re.search(rf"call double @{name}\(", texts[0])
 
 
 def test_powers_of_float32() -> None:

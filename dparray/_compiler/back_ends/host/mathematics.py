@@ -1,8 +1,8 @@
 """Mathematical functions as LLVM IR, which LLVM vectorizes like any other code.
 
-Functions of float32 compute in float32, with at most 2 ulp; ``pow`` and ``erfc`` compute in
-float64, which takes fewer instructions than their numbers in parts. Functions of float64 stay below
-2 ulp. The polynomials are fitted at the first use.
+Functions of float32 compute in float32, with at most 2 ulp; ``pow`` and ``erfc``, and those that
+``float32.py`` lacks, compute in float64, which takes fewer instructions than their numbers in
+parts. Functions of float64 are in ``float64.py``. The polynomials are fitted at the first use.
 
 All are free of branches, except sine and cosine of large angles. Those two are functions with a
 variant for each size of vector (``apart``), so that one branch serves a whole vector.
@@ -14,12 +14,11 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
-from dparray._compiler.back_ends.host import float32
+from dparray._compiler.back_ends.host import float32, float64
 from dparray._compiler.back_ends.host.writer import Writer, fitted
 
-# ln 2, pi / 2 and pi in parts; the first ones have trailing zeros, so that products with integers
+# pi / 2 and pi in parts; the first ones have trailing zeros, so that products with integers
 # are exact.
-_LN2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _PI = (3373259426 / 2**30, 1.2154201013012384e-10)
 #: The largest angle for which products with the parts of pi are exact; the C library has the rest.
@@ -43,10 +42,6 @@ def _scaled_complement(t: float) -> float:
 @functools.cache
 def _series(name: str) -> Sequence[float]:
     """Return the coefficients of a function, lowest first."""
-    if name == "exp":
-        return [1 / math.factorial(k) for k in range(14)]
-    if name == "log":
-        return [1 / (2 * k + 1) for k in range(11)]
     if name == "sin":
         return [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]
     if name == "cos":
@@ -70,35 +65,11 @@ def _exp(w: Writer, x: str) -> str:
     return w.fma(scale, w.mul(rest, w.poly(rest, float32.series("exp2"))), scale)
 
 
-def _long_exp(w: Writer, x: str) -> str:
-    x = w.at_least(w.at_most(x, 710), -746)
-    total = w.fma(x, 1 / math.log(2), w.rounding)
-    n = w.sub(total, w.rounding)
-    r = w.fma(n, -_LN2[1], w.fma(n, -_LN2[0], x))
-    value = w.poly(r, _series("exp"))
-    exponent = w.whole("sub", w.bits(total), w.bits_of(w.rounding))
-    half = w.whole("ashr", exponent, 1)
-    for part in (half, w.whole("sub", exponent, half)):  # for subnormal results
-        value = w.mul(value, w.power_of_two(part))
-    return value
-
-
 def _log_for_pow(w: Writer, x: str) -> str:
     """Return a logarithm that is precise enough for products up to 128."""
     f, n = w.split(x)  # Subnormal float32 numbers are normal in float64.
     near = w.mul(f, w.poly(f, _series("log for pow")))
     return w.at_ends(x, w.fma(w.float_of(n), math.log(2), near))
-
-
-def _long_log(w: Writer, x: str) -> str:
-    f, n = w.split_any(x)
-    s = w.div(f, w.add(f, 2))
-    squared = w.mul(s, s)
-    # log(m) = f - (h - s * (h + r)) with h = f * f / 2, so that 2 * s is not rounded.
-    h = w.mul(w.mul(f, f), 0.5)
-    r = w.mul(w.mul(squared, 2), w.poly(squared, _series("log")[1:]))
-    inner = w.fma(s, w.add(h, r), w.mul(n, _LN2[1]))
-    return w.at_ends(x, w.fma(n, _LN2[0], w.sub(f, w.sub(h, inner))))
 
 
 def _circular(w: Writer, x: str, is_cosine: bool) -> str:
@@ -165,7 +136,7 @@ def _pow(w: Writer, x: str, y: str) -> str:
 
 
 _SHORT: dict[str, Callable[..., str]] = {"erfc": _erfc, "pow": _pow}
-_LONG: dict[str, Callable[..., str]] = {"exp": _long_exp, "log": _long_log}
+_OF_TWO = ("atan2", "hypot", "pow")
 
 
 def body(name: str, kind: str) -> str | None:
@@ -183,8 +154,13 @@ def body(name: str, kind: str) -> str | None:
     elif kind == "float" and name in _SHORT:
         given = [w.do(f"fpext float %{at} to double") for at in range(1 + (name == "pow"))]
         value = w.do(f"fptrunc double {_SHORT[name](w, *given)} to float")
-    elif kind == "double" and name in _LONG:
-        value = _LONG[name](w, "%0")
+    elif name in float64.FUNCTIONS and kind in _LANES:
+        given = [f"%{at}" for at in range(1 + (name in _OF_TWO))]
+        if kind == "float":
+            given = [w.do(f"fpext float {each} to double") for each in given]
+        value = float64.FUNCTIONS[name](w, *given)
+        if kind == "float":
+            value = w.do(f"fptrunc double {value} to float")
     else:
         return None
     return "\n".join([*w.lines, f"  ret {kind} {value}"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
+from decimal import Decimal, localcontext
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
@@ -21,6 +23,32 @@ def fitted(function: Callable[[float], float], low: float, high: float, degree: 
     y = np.array([function(each) for each in x])
     fit = Chebyshev.fit(x, y, degree, domain=[low, high]).convert(kind=Polynomial)
     return [float(each) for each in fit.coef]
+
+
+def interpolated(
+    function: Callable[[Decimal], Decimal], low: float, high: float, degree: int
+) -> list[float]:
+    """Return the coefficients, lowest first, of a polynomial close to a function.
+
+    It has the function's values at Chebyshev's nodes, by Newton's divided differences with 60
+    digits, so that only the rounding of the coefficients is left.
+    """
+    angles = [math.pi * (k + 0.5) / (degree + 1) for k in range(degree + 1)]
+    with localcontext() as context:
+        context.prec = 60
+        nodes = [Decimal((low + high) / 2 + (high - low) / 2 * math.cos(each)) for each in angles]
+        divided = [function(each) for each in nodes]
+        for step in range(1, degree + 1):
+            for k in range(degree, step - 1, -1):
+                divided[k] = (divided[k] - divided[k - 1]) / (nodes[k] - nodes[k - step])
+        found: list[Decimal] = []
+        for node, constant in zip(nodes[::-1], divided[::-1], strict=True):
+            found = [
+                a - node * b
+                for a, b in zip([Decimal(0), *found], [*found, Decimal(0)], strict=True)
+            ]
+            found[0] += constant
+    return [float(each) for each in found]
 
 
 class Writer:
@@ -140,6 +168,10 @@ class Writer:
 
     def at_least(self, x: str, least: float) -> str:
         return self.select(self.compare("olt", x, least), least, x)
+
+    def head(self, x: str, cleared: int) -> str:
+        """Return a number without the lowest bits of its mantissa."""
+        return self.of_bits(self.whole("and", self.bits(x), -1 << cleared))
 
     def split(self, x: str) -> tuple[str, str]:
         """Return m - 1 and an integer n: x is m * 2**n, and m is from root 1/2 to root 2."""
