@@ -322,7 +322,11 @@ class _Scheduler:
         is_fused = (
             all(map(can_generate, order))
             and all(can_store(v, to.dtype) for v, to in outputs)
-            and (prod(shape) < INDEX_LIMIT or _can_be_cut(order) or any(map(is_call, order)))
+            and (
+                prod(shape) < INDEX_LIMIT
+                or _can_be_cut(order, prod(shape) // INDEX_LIMIT)
+                or any(map(is_call, order))
+            )
         )
         if not is_fused:
             self.steps += self._without_kernel(work)
@@ -341,7 +345,7 @@ class _Scheduler:
             axes = order_of_axes(shape, *[layout.strides for _, layout in outputs])
             axes = tuple(range(len(shape))) if axes is None else axes
             cells = cells_of(order, outputs, shape, axes[-1] if axes else 0)
-        elif prod(shape) >= INDEX_LIMIT and _can_be_cut(order):
+        elif prod(shape) >= INDEX_LIMIT and _can_be_cut(order, prod(shape) // INDEX_LIMIT):
             # Ranges are rounded up by at most a quarter.
             cells = _pieces(order, outputs, shape, INDEX_LIMIT // 4 * 3)
 
@@ -353,9 +357,10 @@ class _Scheduler:
 
         programs = list(map(linearized, cells))
         lines, most_lines = programs[0].global_range[0], traits.machine.lines
-        if len(programs[0].global_range) > 1 and lines > most_lines and _can_be_cut(order):
+        count = -(-lines // most_lines)
+        if len(programs[0].global_range) > 1 and count > 1 and _can_be_cut(order, count):
             # The grid has fewer rows of groups than the expression needs.
-            cells = _pieces(order, outputs, shape, prod(cells[0][2]) // -(-lines // most_lines))
+            cells = _pieces(order, outputs, shape, prod(cells[0][2]) // count)
             programs = list(map(linearized, cells))
         for (_, stored, extents, *_), program in zip(cells, programs, strict=True):
             must_compile = is_alone or bool(launches)
@@ -743,13 +748,21 @@ class _Scheduler:
         return siblings[: limits.MAX_SIBLINGS]
 
 
-def _can_be_cut(order: Sequence[Node]) -> bool:
-    """Return whether pieces of an expression are expressions: positions begin at 0 everywhere, and
-    assembled operands are cut by other rules.
+#: No device has memory for more pieces of the largest number of elements.
+_MAX_PIECES = 1 << 14
+
+
+def _can_be_cut(order: Sequence[Node], count: int) -> bool:
+    """Return whether an expression is computed in this many pieces.
+
+    They must be expressions themselves: positions begin at 0 everywhere, and assembled operands are
+    cut by other rules.
     """
-    leaves = (part for node in order for part in node.operands if type(part) is Node)
-    return not any(map(is_assembled, order)) and all(
-        part.layout is None or part.layout.block.memory is not None for part in leaves
+    leaves = [part for node in order for part in node.operands if type(part) is Node]
+    return (
+        count <= _MAX_PIECES
+        and not any(map(is_assembled, order))
+        and all(part.layout is None or part.layout.block.memory is not None for part in leaves)
     )
 
 

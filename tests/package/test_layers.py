@@ -54,7 +54,7 @@ BUDGETS = {
     "language": 16_000,
     "codegen": 3_890,
     "compiler": 8_150,
-    "evaluate": 5_090,
+    "evaluate": 5_100,
     "array": 7_570,
     "kernels": 5_280,
     "functions": 22_715,
