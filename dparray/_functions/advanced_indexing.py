@@ -299,8 +299,10 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     placement = common_placement("x[index]", named)
     mask = _only_mask(index)
     if mask is not None and 0 < mask.size == x.size and can_compact(x):
-        if len(x.shape) > 1:
-            x, mask = x.reshape(-1), mask.reshape(-1)
+        if len(x.shape) != 1:
+            x = x.reshape(-1)
+        if len(mask.shape) != 1:
+            mask = mask.reshape(-1)
         return tiles.select(x, mask, placement)
     if mask is not None and can_select(x, mask):
         return selected(x, mask, placement)
