@@ -53,6 +53,10 @@ def call_compiled(function: JitFunction, args: Sequence[Any], options: Mapping[s
             plain = _with_kernels(source, function.options)
         known = _FUNCTIONS[function] = source, plain
     arguments = function._completed(tuple(args), dict(options))
+    if known[1] is not function.py_func:
+        pairs = zip(function._parameters, arguments, strict=True)
+        arguments = tuple([x if has_traced(x) else function._checked(n, x) for n, x in pairs])
+        function._placed([stored(x) for x in arguments])  # or it raises
     like = innermost_of(arguments)
     token = _LIKE.set(like)
     try:
@@ -63,6 +67,11 @@ def call_compiled(function: JitFunction, args: Sequence[Any], options: Mapping[s
 
 
 OF_CLASSES[JitFunction] = call_compiled
+
+
+def has_traced(x: Any) -> bool:
+    """Return whether a value is, or a list or tuple has, a traced array."""
+    return next(leaves_of([x]), None) is not None
 
 
 def innermost_of(values: Sequence[Any]) -> Traced:
@@ -122,7 +131,7 @@ class _Loop:
             GradientError: it has no derivative, or writes to an array that is not differentiated.
         """
         region = self._region
-        if next(leaves_of(values), None) is None:
+        if not has_traced(values):
             return region(*values)
         given = dict(zip(region.captured, values[3 * len(region.fixed) :], strict=True))
         region, given = _with_parts(region, given)

@@ -345,3 +345,14 @@ def test_a_loop_without_a_derivative_is_refused_with_its_line_before_it_runs(
     assert reason in str(caught.value)
     assert f.__name__ in str(caught.value)
     assert not launches
+
+
+def test_wrong_arguments_have_the_errors_of_the_function() -> None:
+    gradient = dp.grad(lambda x, w: dp.sum(affine(x, w)))
+    x = dp.ones(3)
+    with pytest.raises(dp.exceptions.HostConversionError, match="affine: argument 'factors' is a"):
+        gradient(x, np.ones(3))
+    with pytest.raises(dp.exceptions.KernelArgumentError, match="affine: argument 'factors' is a"):
+        gradient(x, [1.0, 2.0])
+    with pytest.raises(dp.exceptions.ExecutionPlacementError, match="affine: the arrays are not"):
+        gradient(x, dp.ones(3, device=dp.default_device().new_queue()))
