@@ -225,10 +225,10 @@ class Writer:
         self.first_reads = _first_reads(function.body, set(self.updated))
         self.before: dict[str, Op] = {}
         #: Whether the cotangent of an output is read once, and need not be cleared.
-        self.is_once = {
-            name: self.own[name] and name not in cleared and _stores(function.body, name) <= 1
-            for name in outputs
-        }
+        counts = {name: _accesses(function.body, name, self.first_reads) for name in outputs}
+        self.is_once = {n: self.own[n] and n not in cleared and counts[n] <= 1 for n in outputs}
+        if not cleared:  # What the outputs were before is a constant.
+            self.varied -= self.first_reads
         #: Whether a tape may need 64 bits; decides the type of its elements.
         kinds = [each.type for op in walk(function.body) for each in op.carried]
         is_wide = any(isinstance(kind, Type) and kind.bits == 64 for kind in kinds)
@@ -1295,16 +1295,17 @@ def _first_reads(body: Sequence[Op], unwritten: set[str]) -> set[int]:
     return found
 
 
-def _stores(body: Sequence[Op], name: str) -> float:
-    """Return the most stores to an array in one execution of a body."""
+def _accesses(body: Sequence[Op], name: str, others: Collection[int]) -> float:
+    """Return the most accesses of an array in one execution of a body, without some others."""
     count: float = 0
     for op in body:
-        if op.name in ("load", "store", "atomic"):
-            count += op.name != "atomic" and root(op.operands[0]).attribute.argument == name
+        if op.name in ("load", "store"):
+            is_own = root(op.operands[0]).attribute.argument == name
+            count += is_own and id(op) not in others
         elif op.name == "if":
-            count += max(_stores(inner, name) for inner in op.bodies)
+            count += max(_accesses(inner, name, others) for inner in op.bodies)
         elif op.name == "loop":
-            count += float("inf") if _stores(op.bodies[0], name) else 0
+            count += float("inf") if _accesses(op.bodies[0], name, others) else 0
     return count
 
 

@@ -57,7 +57,7 @@ def call_compiled(function: JitFunction, args: Sequence[Any], options: Mapping[s
         pairs = zip(function._parameters, arguments, strict=True)
         arguments = tuple([x if has_traced(x) else function._checked(n, x) for n, x in pairs])
         function._placed([stored(x) for x in arguments])  # or it raises
-    like = innermost_of(arguments)
+    like = max(leaves_of(arguments), key=lambda x: x._level.depth)
     token = _LIKE.set(like)
     try:
         with use_device(like.queue):
@@ -72,11 +72,6 @@ OF_CLASSES[JitFunction] = call_compiled
 def has_traced(x: Any) -> bool:
     """Return whether a value is, or a list or tuple has, a traced array."""
     return next(leaves_of([x]), None) is not None
-
-
-def innermost_of(values: Sequence[Any]) -> Traced:
-    """Return an array of the innermost transformation among values."""
-    return max(leaves_of(values), key=lambda x: x._level.depth)
 
 
 def _with_kernels(source: Source, options: dict[str, Any]) -> Callable[..., Any]:

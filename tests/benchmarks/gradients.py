@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from math import isqrt
 from typing import Any
@@ -45,8 +46,29 @@ def network(m: Any, w1: Any, b1: Any, w2: Any, b2: Any, x: Any, target: Any) -> 
     return -m.mean(m.sum(target * (z - m.log(m.sum(m.exp(z), axis=1, keepdims=True))), axis=1))
 
 
+@dp.jit
+def diffused(u: Any) -> Any:
+    v = u.copy()
+    for i in dp.prange(1, u.shape[0] - 1):
+        for j in dp.prange(1, u.shape[1] - 1):
+            v[i, j] += 0.1 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j])
+    return v
+
+
+@dp.jit
+def energies(p: Any, q: Any) -> Any:
+    found = dp.empty_like(p, shape=p.shape[:1])
+    for i in dp.prange(p.shape[0]):
+        energy = 0.0
+        for j in range(q.shape[0]):
+            x, y, z = p[i, 0] - q[j, 0], p[i, 1] - q[j, 1], p[i, 2] - q[j, 2]
+            energy += 1 / math.sqrt(x * x + y * y + z * z + 0.1)
+        found[i] = energy
+    return found
+
+
 def rows(settings: Settings) -> Iterator[Row]:
-    """Yield four programs; the first three for each size."""
+    """Yield four programs, the first three for each size, and two with ``prange`` loops."""
     random = np.random.default_rng(0)
 
     def values(*shape: int, low: float = 0.5, high: float = 1.5) -> Any:
@@ -62,10 +84,19 @@ def rows(settings: Settings) -> Iterator[Row]:
     labels = np.eye(10, dtype="float32")[random.integers(0, 10, 128)]
     given = [*weights, values(128, 784), labels]
     yield _program(settings, "network 784-256-10, batch 128", network, given, (0, 1, 2, 3))
+    loops = (lambda m, u: m.sum(diffused(u) ** 2)), (lambda m, p, q: m.sum(energies(p, q)))
+    yield _program(settings, "loop: 5-point stencil", loops[0], [values(1000, 1000)], (0,), False)
+    points = [values(2000, 3), values(2000, 3)]
+    yield _program(settings, "loop: 2,000 x 2,000 pairs", loops[1], points, (0, 1), False)
 
 
 def _program(
-    settings: Settings, case: str, f: Callable[..., Any], host: list[Any], argnums: Any
+    settings: Settings,
+    case: str,
+    f: Callable[..., Any],
+    host: list[Any],
+    argnums: Any,
+    has_arrays: bool = True,
 ) -> Row:
     arrays = [dp.asarray(x, device=settings.device) for x in host]
     plain = dp.value_and_grad(lambda *x: f(dp, *x), argnums)
@@ -88,7 +119,7 @@ def _program(
         "jit": Candidate(both(replayed)),
         "forward": Candidate(forward),
     }
-    if jax is not None:
+    if jax is not None and has_arrays:
         given = [jax.numpy.asarray(x) for x in host]
         compiled = jax.jit(jax.value_and_grad(lambda *x: f(jax.numpy, *x), argnums))
         candidates["jax.jit"] = Candidate(lambda: jax.block_until_ready(compiled(*given)))
@@ -97,7 +128,7 @@ def _program(
 
 BENCHMARK = Benchmark(
     "gradients",
-    "gradients of four programs, by the tape and replayed, and the forward pass",
+    "gradients of six programs, by the tape and replayed, and the forward pass",
     rows,
     (100, 1000, 10_000, 1_000_000),
 )
