@@ -84,6 +84,7 @@ def as_nvidia_gpu(device: Device) -> Device:
     """
     queue = device.new_queue().queue
     changes = {"kind": "gpu", "shares_memory": False, "sub_groups": (32,), "group": 1024}
+    changes["loads_vectors"] = True
     sizes = {"units": 108, "threads": 64, "local_memory": 48 << 10}
     declared[queue] = replace(device.traits, **changes, **sizes)  # type: ignore[arg-type]
     return Device(queue)
