@@ -52,7 +52,10 @@ def errors_in_ulp(found: np.ndarray, exact: np.ndarray) -> float:
     np.testing.assert_array_equal(found[~usual], wanted[~usual])
     np.testing.assert_array_equal(np.signbit(found[usual]), np.signbit(wanted[usual]))
     wide = np.abs(found[usual].astype(exact.dtype) - exact[usual])
-    return float((wide / np.spacing(np.abs(wanted[usual])).astype(exact.dtype)).max())
+    with np.errstate(over="ignore"):  # at the largest number
+        spacing = np.spacing(np.abs(wanted[usual]))
+    spacing[np.isinf(spacing)] = np.spacing(np.finfo(found.dtype).max / 2) * 2
+    return float((wide / spacing.astype(exact.dtype)).max())
 
 
 def computed(function: Any, *given: np.ndarray) -> np.ndarray:
@@ -79,19 +82,39 @@ def test_float32_logarithms_of_powers_are_exact() -> None:
         np.testing.assert_array_equal(computed(function, powers), exponents)
 
 
-@pytest.mark.skipif(not hasattr(math, "exp2"), reason="math.exp2 needs Python 3.11")
-def test_exp2_in_a_kernel() -> None:
-    @dp.kernel
-    def exp2(item: dp.Item, x: Any, out: Any) -> None:
-        i = item.get_id(0)
-        out[i] = math.exp2(x[i])
+@dp.kernel
+def exp2_in_kernel(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = math.exp2(x[i])
 
+
+@dp.kernel
+def cbrt_in_kernel(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = math.cbrt(x[i])
+
+
+def in_kernel(kernel: Any) -> Callable[..., Any]:
+    """Return a function of arrays; those of dparray are computed by powers."""
+
+    def computed(x: Any, dtype: str = "") -> Any:
+        if not hasattr(math, "exp2"):
+            pytest.skip("math.exp2 and math.cbrt need Python 3.11")
+        out = dp.zeros_like(x, dtype=dtype or x.dtype)
+        dp.call_kernel(kernel, dp.Range(x.size), x, out)
+        return out
+
+    return computed
+
+
+exp2, cbrt = in_kernel(exp2_in_kernel), in_kernel(cbrt_in_kernel)
+
+
+def test_exp2_in_a_kernel() -> None:
     a = operands(-151, 129, "float32")
-    x, out = (dp.asarray(each, device=DEVICE) for each in (a, np.zeros_like(a)))
-    dp.call_kernel(exp2, dp.Range(a.size), x, out)
     with np.errstate(all="ignore"):
         wanted = np.exp2(a.astype("float64"))
-    assert errors_in_ulp(out.asnumpy(), wanted) <= 2
+    assert errors_in_ulp(computed(exp2, a), wanted) <= 2
 
 
 def _long_erf(x: np.ndarray) -> np.ndarray:
@@ -125,18 +148,42 @@ SPECIAL_FLOAT64 = (
 )
 # The function, the exact one, a range, and the largest error in ulp.
 FLOAT64: dict[str, tuple[Any, Callable[..., Any], float, float, float]] = {
+    "acos": (dp.acos, np.arccos, -1, 1, 2),
+    "acosh": (dp.acosh, np.arccosh, 1, 9, 2),
+    "asin": (dp.asin, np.arcsin, -1, 1, 2),
+    "asinh": (dp.asinh, np.arcsinh, -5, 5, 2),
+    "atan": (dp.atan, np.arctan, -5, 5, 2),
+    "atanh": (dp.atanh, np.arctanh, -1, 1, 2),
+    "cbrt": (cbrt, np.cbrt, -9, 9, 1),
     "cos": (dp.cos, np.cos, -40, 40, 2),
     "cosh": (dp.cosh, np.cosh, -711, 711, 2),
     "erf": (special.erf, _long_erf, -6.2, 6.2, 2),
     "erfc": (special.erfc, _long_erfc, -6, 27.5, 4),
     "exp": (dp.exp, np.exp, -746, 710, 2),
+    "exp2": (exp2, np.exp2, -1080, 1025, 1),
     "expm1": (dp.expm1, np.expm1, -40, 710, 2),
     "log": (dp.log, np.log, 0, 4, 2),
+    "log10": (dp.log10, np.log10, 0, 4, 1),
     "log1p": (dp.log1p, np.log1p, -1, 4, 2),
+    "log2": (dp.log2, np.log2, 0, 4, 1),
     "sin": (dp.sin, np.sin, -40, 40, 2),
     "sinh": (dp.sinh, np.sinh, -711, 711, 2),
     "tanh": (dp.tanh, np.tanh, -23, 23, 2),
 }
+
+
+# Functions of float32 that are computed in float64.
+WIDE = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "sinh")
+
+
+@pytest.mark.sample(len(WIDE))
+@pytest.mark.parametrize("name", WIDE)
+def test_float32_functions_in_float64(name: str) -> None:
+    function, exact, low, high, _ = FLOAT64[name]
+    a = operands(max(low, -90), min(high, 90), "float32")
+    with np.errstate(all="ignore"):
+        wanted = exact(a.astype("float64"))
+    assert errors_in_ulp(computed(function, a), wanted) <= 0.51
 
 
 @pytest.mark.sample(len(FLOAT64))
@@ -158,12 +205,42 @@ def test_float64_functions(name: str) -> None:
 def test_float64_functions_are_vectorized(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function = FLOAT64[name][0]
     a = np.linspace(1, 1.5, 1003)
-    computed(lambda x: x + function(x) * 1.375, a)  # no kernel of another test
+    # Both are no kernels of other tests.
+    if function in (cbrt, exp2):
+        computed(lambda x: function(x, "float32"), a)
+    else:
+        computed(lambda x: x + function(x) * 1.375, a)
     texts: list[str] = []
     monkeypatch.setattr(modules, "inline_variants", lambda module: texts.append(str(module)))
     modules.by_number[max(modules.by_number)]._compiled(1, None)
-    assert re.search(r"store <\d+ x double>", texts[0])
+    assert re.search(r"store <\d+ x (double|float)>", texts[0])
     assert not re.search(rf"call double @{name}\(", texts[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["atan2", "hypot"])
+def test_functions_of_two_numbers(name: str, dtype: str) -> None:
+    function, exact = (dp.atan2, np.arctan2) if name == "atan2" else (dp.hypot, np.hypot)
+    rng = np.random.default_rng(10)
+    every = np.array([0, 1, 3, 1e-30, 1e-38, *SPECIAL, *SPECIAL_FLOAT64, math.nan])
+    every = np.concatenate([every, -every])
+    bits = rng.integers(0, 0x7FF << 52, (2, 40_000)).view("float64")
+    bits[1, ::2] = bits[0, ::2] / rng.uniform(1, 5, 20_000)
+    pairs = [np.array(np.meshgrid(every, every)).reshape(2, -1), bits, rng.normal(0, 1, bits.shape)]
+    with np.errstate(all="ignore"):
+        y, x = np.concatenate(pairs, 1).astype(dtype)
+        wide = "longdouble" if dtype == "float64" else "float64"
+        wanted = exact(y.astype(wide), x.astype(wide))
+    limit = 2 if dtype == "float64" else 0.52
+    assert errors_in_ulp(computed(function, y, x), wanted) <= limit
+
+
+def test_float64_logarithms_of_powers_are_exact() -> None:
+    for function, base, exponents in (
+        (dp.log2, 2.0, np.arange(-1074, 1024)),
+        (dp.log10, 10.0, np.arange(23)),
+    ):
+        np.testing.assert_array_equal(computed(function, base**exponents), exponents)
 
 
 def test_powers_of_float32() -> None:

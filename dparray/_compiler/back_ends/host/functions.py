@@ -26,9 +26,8 @@ _INTRINSICS = {
 } | {"fmax": "maxnum", "fmin": "minnum", "mad": "fmuladd"}
 _OF_C_LIBRARY = frozenset(
     (
-        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "erf", "erfc"),
-        *("expm1", "lgamma", "log1p", "sinh", "tgamma", "atan2", "fmod", "hypot", "nextafter"),
-        *("round", "tan", "tanh", "remainder", "ldexp", "sin", "cos"),
+        *("lgamma", "tgamma", "fmod", "nextafter", "round", "tan", "remainder", "ldexp"),
+        *("sin", "cos"),
     )
 )
 _FACTORS = {"degrees": 57.29577951308232, "radians": 0.017453292519943295}

@@ -117,6 +117,12 @@ def _error_parts(w: Writer, a: str) -> tuple[str, str]:
     return small, w.mul(_exp(w, w.neg(squared)), w.poly(t, _series("erfc")))
 
 
+def _hypot(w: Writer, x: str, y: str) -> str:
+    value = w.call("sqrt", w.fma(x, x, w.mul(y, y)))
+    is_infinite = (w.compare("oeq", w.abs(each), math.inf) for each in (x, y))
+    return w.select(w.do(f"or i1 {', '.join(is_infinite)}"), math.inf, value)
+
+
 def _pow(w: Writer, x: str, y: str) -> str:
     a = w.abs(x)
     value = _exp(w, w.mul(y, _log_for_pow(w, a)))
@@ -135,7 +141,7 @@ def _pow(w: Writer, x: str, y: str) -> str:
     return w.select(is_broken, math.nan, value)
 
 
-_SHORT: dict[str, Callable[..., str]] = {"erfc": _erfc, "pow": _pow}
+_SHORT: dict[str, Callable[..., str]] = {"erfc": _erfc, "hypot": _hypot, "pow": _pow}
 _OF_TWO = ("atan2", "hypot", "pow")
 
 
@@ -152,7 +158,7 @@ def body(name: str, kind: str) -> str | None:
     if kind == "float" and name in float32.FUNCTIONS:
         value = float32.FUNCTIONS[name](w, "%0")
     elif kind == "float" and name in _SHORT:
-        given = [w.do(f"fpext float %{at} to double") for at in range(1 + (name == "pow"))]
+        given = [w.do(f"fpext float %{at} to double") for at in range(1 + (name in _OF_TWO))]
         value = w.do(f"fptrunc double {_SHORT[name](w, *given)} to float")
     elif name in float64.FUNCTIONS and kind in _LANES:
         given = [f"%{at}" for at in range(1 + (name in _OF_TWO))]
