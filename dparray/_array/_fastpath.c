@@ -642,6 +642,7 @@ PyMODINIT_FUNC PyInit__fastpath(void)
     PyObject *parts = PyLong_FromVoidPtr((void *)(size_t)share_parts);
     PyObject *units = PyLong_FromVoidPtr((void *)(size_t)share_units);
     PyObject *stack = PyLong_FromVoidPtr((void *)(size_t)has_stack);
+    PyObject *launch = PyLong_FromVoidPtr((void *)(size_t)launch_kernel);
     PyObject *stop = PyLong_FromVoidPtr((void *)(size_t)note_stop);
     PyObject *memory = PyLong_FromVoidPtr((void *)(size_t)new_memory);
     if (!call_in_forks(forget_threads))
@@ -651,6 +652,7 @@ PyMODINIT_FUNC PyInit__fastpath(void)
                    PyModule_AddObjectRef(module, "has_stack", stack) < 0 ||
                    PyModule_AddObjectRef(module, "new_memory", memory) < 0 ||
                    PyModule_AddObjectRef(module, "note_stop", stop) < 0 ||
+                   PyModule_AddObjectRef(module, "launch_kernel", launch) < 0 ||
                    PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0 ||
                    PyModule_AddObjectRef(module, "Base", base) < 0))
         Py_CLEAR(module);
@@ -660,5 +662,6 @@ PyMODINIT_FUNC PyInit__fastpath(void)
     Py_XDECREF(stack);
     Py_XDECREF(memory);
     Py_XDECREF(stop);
+    Py_XDECREF(launch);
     return module;
 }

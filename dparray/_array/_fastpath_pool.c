@@ -322,6 +322,34 @@ static void note_stop(int number)
     stopped = number;
 }
 
+/* Run a kernel of the host over a range, of `Kernel` of `dparray/_driver/host/modules.py`: `data` has
+ * the words before its arguments, then its arguments, of which the first are the extents. */
+static int launch_kernel(int64_t run, int64_t *data, int ndim, int64_t multiple, int64_t least)
+{
+    enum { EXTENTS, GROUPS = 3, COUNTS = 6, ITEMS = 9, PIECES, LOCAL, HEAD };
+    int64_t rows = 1, pieces = 1, wanted = 8 * threads_to_use;
+    for (int axis = 0; axis < 3; axis++) {
+        data[EXTENTS + axis] = data[COUNTS + axis] = axis < ndim ? data[HEAD + axis] : 1;
+        data[GROUPS + axis] = 1;
+        rows *= axis < ndim - 1 ? data[EXTENTS + axis] : 1;
+    }
+    int64_t inner = data[HEAD + ndim - 1];
+    if (inner <= 0 || rows <= 0)
+        return 0;
+    if (rows < wanted) {
+        int64_t most = inner / (least > multiple ? least : multiple);
+        wanted = (wanted + rows - 1) / rows;
+        pieces = most < wanted ? most : wanted;
+        pieces = pieces < 1 ? 1 : pieces;
+    }
+    int64_t items = (inner + pieces - 1) / pieces;
+    data[ITEMS] = items = (items + multiple - 1) / multiple * multiple;
+    data[PIECES] = (inner + items - 1) / items;
+    data[LOCAL] = 0;
+    void *error;
+    return share((loop_part)(intptr_t)run, data, rows * data[PIECES], 0, threads_to_use, 1, &error);
+}
+
 static void free_taken(PyObject *capsule)
 {
     free(PyCapsule_GetPointer(capsule, NULL));

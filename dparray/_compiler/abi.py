@@ -22,6 +22,8 @@ LOW_BITS = "dparray.low_bits"
 
 #: The function of the host that shares out the parts of a loop to threads.
 SHARE_PARTS = "dparray_share_parts"
+#: The one that runs a kernel, and the words of a launch's data before the kernel's arguments.
+LAUNCH_KERNEL, HEAD_WORDS = "dparray_launch_kernel", 12
 #: The one that notes the number of the exception with which a function ends.
 NOTE_STOP = "dparray_note_stop"
 #: The one that allocates memory of the host for a number of elements of a size.

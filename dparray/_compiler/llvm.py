@@ -691,6 +691,25 @@ class _Emitter:
             self.allocated[name] = storage
         self.values[id(op)] = name
 
+    def write_launch(self, op: Op) -> None:
+        """Write a call that runs a kernel, with the words of its launch on the stack."""
+        ndim, multiple, least = op.attribute
+        address, *words = op.operands
+        data = f"%{self.label('launch')}"
+        self.allocated[data] = f"[{abi.HEAD_WORDS + len(words)} x i64], align 8"
+        for number, each in enumerate(words):
+            place = self.emit(f"getelementptr i64, ptr {data}, i64 {abi.HEAD_WORDS + number}")
+            kind, text = self.typed(each)
+            if each.type == BOOL:
+                kind, text = "i8", self.emit(f"zext i1 {text} to i8")
+            self.do(f"store {kind} {text}, ptr {place}")
+        self.declared[f"declare i32 @{abi.LAUNCH_KERNEL}(i64, ptr, i32, i64, i64)"] = None
+        status = self.emit(
+            f"call i32 @{abi.LAUNCH_KERNEL}(i64 {self.text(address)}, ptr {data}, i32 {ndim}, "
+            f"i64 {multiple}, i64 {least})"
+        )
+        self.end_if(self.emit(f"icmp ne i32 {status}, 0"))
+
     def write_stop(self, op: Op) -> None:
         """End the function of the host, or of a part, which returns the number."""
         if self.in_part:

@@ -256,6 +256,11 @@ OPS: dict[str, Rule] = {
         "length of the range and the number of parts; 0 is one that suits. It carries the number "
         "of a part, its first and its end.",
     ),
+    "launch": _effect(
+        "*",
+        "Run a kernel of the host: its code's address, the extents of its range, and its "
+        "arguments. The attribute has the number of extents, and the least sizes of pieces.",
+    ),
     "leave": _effect("*", "Continue after the construct in the attribute, with its results."),
     "repeat": _effect("*", "Begin the loop in the attribute again, with what it carries."),
     "return": _effect("", "End the work-item."),

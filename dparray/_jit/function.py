@@ -154,10 +154,12 @@ class Plan:
             self.reason = "the device is not a CPU, so nothing runs on the host in its memory"
         elif has_prange:
             self.reason = "its prange loops are regions"
-            are_kernels = not all(each.is_native_in(self.types) for each in self.code.loops)
-            others = are_kernels or doubts or has_placement(tree)
-            if self.code.parts and not others:
-                self.is_native = not has_array_code(source, source.definition, self.types)
+            kernels = [each for each in self.code.loops if not each.is_native_in(self.types)]
+            others = doubts or has_placement(tree) or not self.code.parts
+            if not (others or has_array_code(source, source.definition, self.types)):
+                if kernels and all(each.is_launched for each in kernels):
+                    self.native = self.always_native = self.code.translated(self.orders)
+                self.is_native = not kernels or self.native is not None
             self.may_be_native, self.walks = self.is_native, False
             if self.is_native:
                 self.reason = "its prange loops run on the threads of the device"
@@ -625,7 +627,7 @@ class JitFunction:
             lines.append(f"  whole function: {kind}{where} ({plan.reason})")
             for loop in plan.code.loops:
                 text = source.lines[loop.line - source.first_line].strip()
-                form = loop.describe(True, True, plan.types)
+                form = loop.describe(True, not loop.is_launched, plan.types)
                 lines.append(f"  line {loop.line}: {text}\n    {form}")
             loops = list(other_loops(source, source.definition.body))
             lines += [f"  {each}" for each in remarks(source, loops, plan.types)]

@@ -15,11 +15,20 @@ import numpy as np
 
 from dparray import kernel_api
 from dparray._compiler import cache
-from dparray._compiler.compile import obtain_host_function
+from dparray._compiler.compile import obtain_host_function, obtain_kernel
 from dparray._driver import processor, traits_of
 from dparray._jit.casts import NUMPY, Casts, dtype_of
 from dparray._jit.division import IDENTITIES, SYMBOLS, loop_over, range_of
-from dparray._jit.inference import UNKNOWN, WEAK_INT, Inference, Items, Value, constant, is_number
+from dparray._jit.inference import (
+    UNKNOWN,
+    WEAK_INT,
+    Inference,
+    Items,
+    Value,
+    constant,
+    is_array,
+    is_number,
+)
 from dparray._jit.kernel_texts import PlainLoops, for_kernel
 from dparray._jit.native import argument_error, references_of, traceback_of
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
@@ -44,7 +53,9 @@ MAX_RESULTS = 16
 #: The most arrays that a call makes, as in `_fastpath_pool.c`.
 MAX_TAKEN = 32
 _FIRST_VALUES = {"zeros": 0, "ones": 1, "empty": None, "full": None}
-_NEW, _ADDRESS = "__new__", "__address__"
+_NEW, _ADDRESS, _LAUNCH, _APART = "__new__", "__address__", "__launch__", "__apart__"
+#: The most work-items that share the iterations of a kernel with reductions.
+MAX_PARTIALS = 1024
 SHARED, _PARTIAL, _ORDERED = "__shared__", "__partial__", "__reordered__"
 
 
@@ -52,14 +63,20 @@ class _Compiled(NamedTuple):
     """The code for some layouts of arguments.
 
     Attributes:
-        code: the driver's code.
+        kept: the objects that keep the code.
+        address: of the code.
         kinds: a letter for each argument: the type of a number, ``C`` for an array in C order,
             ``S`` for one with strides, ``R`` for one that is read-only.
-        keys: the type keys of all parameters.
+        runs: the addresses of the kernels that it launches.
+        function: the function in the kernel language.
+        keys: the type keys of all its parameters.
     """
 
-    code: Any
+    kept: Any
+    address: int
     kinds: bytes
+    runs: tuple[int, ...]
+    function: Any
     keys: list[str]
 
 
@@ -111,7 +128,15 @@ class HostCode:
             if callee is not None:
                 source.depends_on([*callee.references, *references_of(callee.function)])
         self._results = _Results(tree, types, self._parameters, creator.new_names(tree))
-        self._function = _translatable(source, tree, types, loops, self._results)
+        self._new = creator.new_names(tree)
+        sharer = _Sharer(source, types, {loop.line: loop for loop in loops})
+        tree = sharer.visit(tree)
+        tree = Casts(types, for_kernel=True).visit(tree)
+        tree = _Ordered(sharer.floats).visit(tree)
+        tree = _Returns(self._results).visit(tree)
+        self._tree = PlainLoops(source).visit(tree)
+        self._kernels = sharer.kernels
+        self._assigned = assigned_names(tree.body)
         self._letters, self._has_results = self._results.letters, self._results.are_any
         self._by_orders: dict[tuple[str, ...], _Compiled] = {}
         self._last: _Compiled | None = None
@@ -143,13 +168,62 @@ class HostCode:
             else:
                 keys.append(f"python {code}" if kind.is_weak else code)
                 kinds += _letter(kind.dtype)
-        keys += self._results.keys
+        by_name = dict(zip(self._parameters, orders, strict=True))
+        names, launched = dict[str, Any](), []
+        for each in self._kernels:
+            code, multiple, least = self._kernel(each, by_name, names)
+            names[f"__sizes_{each.tag}"] = (multiple, least)
+            launched.append(code)
+        function = self._function(names)
+        keys += ["i8"] * len(launched) + self._results.keys
         try:
-            kernel = obtain_host_function(self._function, keys, self._options)
+            kernel = obtain_host_function(function, keys, self._options)
         except Refusal as refusal:
             raise KernelCompileError(str(refusal)) from None
         code = processor().load(kernel.module, kernel.entry, addresses, cache)
-        return self._by_orders.setdefault(orders, _Compiled(code, kinds.encode(), keys))
+        runs = tuple(each.address for each in launched)
+        kinds += "q" * len(runs)
+        kept = code, launched
+        made = _Compiled(kept, code.address, kinds.encode(), runs, function, keys)
+        return self._by_orders.setdefault(orders, made)
+
+    def _function(self, own: Mapping[str, Any]) -> Any:
+        """Return the function in the kernel language.
+
+        Args:
+            own: the values of more names.
+        """
+        source = self.source
+        parameters = [each.arg for each in self._tree.args.args]
+        parameters += [f"__run_{each.tag}" for each in self._kernels]
+        parameters += [f"__result_{at}" for at in range(len(self._results.stored))]
+        names = {name: for_kernel(value) for name, value in source.names.items()} | NAMES
+        names |= {NUMPY: np, SHARED: intrinsics.shared, _ORDERED: intrinsics.reordered}
+        names |= {_NEW: intrinsics.new_array, _ADDRESS: intrinsics.address_of}
+        names |= {_APART: intrinsics.are_apart, _PARTIAL: kernel_api.PrivateArray}
+        names |= {_LAUNCH: intrinsics.launch, **own}
+        body = copied(self._tree.body)
+        return function_of(source, self._tree.name, parameters, body, names, source.file)
+
+    def _kernel(self, loop: _Launched, orders: Mapping[str, str], names: dict[str, Any]) -> Any:
+        """Return the code of a loop's kernel for memory orders of arrays, and sizes of pieces.
+
+        Add the type keys of its arguments to the names of the function.
+        """
+        keys = []
+        for name, kind in loop.arguments:
+            order = orders.get(name, "") if name not in self._assigned else ""
+            is_own = name in self._new or name[:2] == "__"
+            order = "C" if is_own else order
+            if kind.ndim and not order:
+                raise KernelCompileError(f"the order of {name} is not known")
+            code = code_of(kind.dtype)
+            keys.append(f"{code}:{kind.ndim}{order}" if kind.ndim else code)
+        names[f"__keys_{loop.tag}"] = tuple(keys)
+        types = (f"item:{loop.ndim}", *keys)
+        options, target = loop.kernel.options, processor().target()
+        kernel = obtain_kernel(loop.kernel.py_func, types, options, target)
+        return processor().load_kernel(kernel.module, kernel.entry, loop.ndim, cache)
 
     def run(self, arguments: tuple[Any, ...], queue: Any = None) -> Any:
         """Call the region with host arrays and numbers.
@@ -162,22 +236,23 @@ class HostCode:
         if compiled is not None:
             threads = traits_of(queue).units if self.has_parts else 1
             try:
+                given = arguments + compiled.runs
                 results = call_function(
-                    compiled.code.address, compiled.kinds, arguments, self._letters, threads
+                    compiled.address, compiled.kinds, given, self._letters, threads
                 )
             except OverflowError:
                 raise argument_error(self.source) from None
             if type(results) is int:
-                raise self._error(compiled.keys, results)
+                raise self._error(compiled, results)
             if results is not NotImplemented:
                 return self._results.of(results, arguments) if self._has_results else None
         return self._run_otherwise(arguments, queue)
 
-    def _error(self, keys: list[str], number: int) -> BaseException:
+    def _error(self, compiled: _Compiled, number: int) -> BaseException:
         """Return the exception with which the function has ended."""
         from dparray._language.frontend import translation
 
-        found = translation(self._function, keys, is_sequential=True).raised[number - 1]
+        found = translation(compiled.function, compiled.keys, is_sequential=True).raised[number - 1]
         code = compile(found.error, self.source.file, "eval")
         error = eval(code, {**found.scope})
         error = error() if isinstance(error, type) else error
@@ -328,29 +403,6 @@ def _items(value: Any, count: int, is_tuple: bool) -> list[ast.expr]:
     return [ast.Subscript(value, ast.Constant(at), ast.Load()) for at in range(count)]
 
 
-def _translatable(
-    source: Source,
-    tree: ast.FunctionDef,
-    types: Inference,
-    loops: Sequence[Any],
-    results: _Results,
-) -> Any:
-    """Return the function in the kernel language."""
-    sharer = _Sharer(source, types, {loop.line: loop for loop in loops})
-    tree = sharer.visit(tree)
-    tree = Casts(types, for_kernel=True).visit(tree)
-    tree = _Ordered(sharer.floats).visit(tree)
-    tree = _Returns(results).visit(tree)
-    tree = PlainLoops(source).visit(tree)
-    parameters = [each.arg for each in tree.args.args]
-    parameters += [f"__result_{at}" for at in range(len(results.stored))]
-    names = {name: for_kernel(value) for name, value in source.names.items()} | NAMES
-    names |= {NUMPY: np, SHARED: intrinsics.shared, _ORDERED: intrinsics.reordered}
-    names |= {_NEW: intrinsics.new_array, _ADDRESS: intrinsics.address_of}
-    names[_PARTIAL] = kernel_api.PrivateArray
-    return function_of(source, tree.name, parameters, tree.body, names, source.file)
-
-
 class _Returns(ast.NodeTransformer):
     """Replaces the ``return`` statements of a function by stores."""
 
@@ -429,11 +481,13 @@ class _Sharer(ast.NodeTransformer):
 
     Attributes:
         floats: the reduction variables of each loop whose updates may be reordered, by its line.
+        kernels: the loops that are launched as kernels.
     """
 
     def __init__(self, source: Source, types: Inference, loops: Mapping[int, Any]) -> None:
         self.source, self.types, self.loops = source, types, loops
         self.floats: dict[int, set[str]] = {}
+        self.kernels: list[_Launched] = []
 
     def visit_For(self, node: ast.For) -> Any:
         """Replace a loop."""
@@ -441,23 +495,13 @@ class _Sharer(ast.NodeTransformer):
             return self.generic_visit(node)
         loop = self.loops[node.lineno]
         given = {name: self.types.variables.get(name, UNKNOWN) for name in loop.captured}
+        if loop.is_launched:
+            return self._launched(loop, given)
         reduced = loop._accumulators(given)
         if any(kind.ndim for kind in reduced.values()):
             raise KernelCompileError("a reduction is an array")
         mark, variables = loop.line, self.types.variables
-        head, starts = list[str](), []
-        for axis, (_, arguments) in enumerate(loop.loops):
-            texts = []
-            start, stop, step = range_of(arguments)
-            for word, bound in (("start", start), ("step", step)):
-                text = ast.unparse(bound)
-                if type(constant(bound)) is not int:
-                    head.append(f"__{word}{axis}_{mark} = {text}")
-                    text = f"__{word}{axis}_{mark}"
-                texts.append(text)
-            starts.append((texts[0], texts[1]))
-            length = f"len(range({texts[0]}, {ast.unparse(stop)}, {texts[1]}))"
-            head.append(f"__count{axis}_{mark} = {length}")
+        head, starts = _bounds(loop, loop.loops)
         total = " * ".join(f"__count{axis}_{mark}" for axis in range(len(starts)))
         parts = f"min({total}, {REDUCTION_PARTS})" if reduced else "0"
         head.append(f"__parts_{mark} = {parts}")
@@ -472,12 +516,7 @@ class _Sharer(ast.NodeTransformer):
             after.append(f"for __p in range(__parts_{mark}): {each.name} = {combined}")
         run = [*first, *loop_over(loop, starts).split("\n"), *last]
         head.append(f"for __part, __first, __last in {SHARED}({total}, __parts_{mark}):")
-        text = "\n".join([*head, *(f" {line}" for line in run), *after])
-        made: list[ast.stmt] = at_line(ast.parse(text), mark).body
-        generated = {
-            each.id for one in made for each in ast.walk(one) if isinstance(each, ast.Name)
-        }
-        variables |= {each: WEAK_INT for each in generated - variables.keys() if each[:2] == "__"}
+        made = self._parsed([*head, *(f" {line}" for line in run), *after], mark)
         self.floats[mark] = {name for name, kind in reduced.items() if kind.dtype.kind in "fc"}
         inner: Any = next(each for each in made if _is_shared(each))
         inner = next(each for each in inner.body if isinstance(each, ast.For))
@@ -485,6 +524,123 @@ class _Sharer(ast.NodeTransformer):
             inner = inner.body[-1]
         inner.body[-1:] = copied(loop.body)
         return made
+
+    def _launched(self, loop: Any, given: Mapping[str, Any]) -> list[ast.stmt]:
+        """Return the statements that launch a loop as a kernel of the host."""
+        mark, rows = loop.line, [*range(len(loop.loops))]
+        inner = loop.inner if loop.independent else []
+        head, starts = _bounds(loop, [*loop.loops, *inner])
+        if loop.reductions:
+            reduced = loop._accumulators(given)
+            if any(kind.ndim for kind in reduced.values()):
+                raise KernelCompileError("a reduction is an array")
+            total = " * ".join(f"__count{axis}_{mark}" for axis in rows)
+            head.append(f"__total_{mark} = {total}")
+            head.append(f"__width_{mark} = min(__total_{mark}, {MAX_PARTIALS})")
+            more, after = [f"__total_{mark}"], list[str]()
+            more += [f"__count{axis}_{mark}" for axis in rows[1:]]
+            for each in loop.reductions:
+                kind, partial = reduced[each.name], f"__{each.name}_{mark}"
+                self.types.variables[partial] = Value(kind.dtype, 1)
+                head.append(f"{partial} = {_PARTIAL}({MAX_PARTIALS}, {_dtype(kind)})")
+                more.append(partial)
+                combined = _combined(each, kind, f"{partial}[__p]")
+                after.append(f"for __p in range(__width_{mark}): {each.name} = {combined}")
+            call = self._call(loop, rows, {**given, **reduced}, starts, more)
+            return self._parsed([*head, call, *after], mark)
+        call = self._call(loop, rows, given, starts, [])
+        if loop.independent:
+            together = self._call(loop, loop.by_lanes, given, starts, [])
+            conditions = []
+            for axis, each in enumerate(loop.independent, len(rows)):
+                start, step = starts[axis]
+                last = f"{start} + (__count{axis}_{mark} - 1) * {step}"
+                conditions.append(f"min({start}, {last}) >= {each.least}")
+            arrays = [name for name, kind in given.items() if is_array(kind)]
+            conditions += [
+                f"{_APART}({name}, {other})"
+                for name in sorted(loop.written & set(arrays))
+                for other in arrays
+                if other != name
+            ]
+            call = f"if {' and '.join(conditions)}: {together}\nelse: {call}"
+        return self._parsed([*head, call], mark)
+
+    def _call(
+        self,
+        loop: Any,
+        axes: list[int],
+        given: Mapping[str, Any],
+        starts: Sequence[tuple[str, str]],
+        more: list[str],
+    ) -> str:
+        """Return the call that launches a loop over some axes.
+
+        Args:
+            loop: the loop.
+            axes: those of the kernel, in the order of dimensions.
+            given: the types of the variables that it reads.
+            starts: starts and steps of all axes.
+            more: the arguments for reductions.
+        """
+        kernel, names, _ = loop.kernel_of(
+            {name: given[name] for name in loop.captured}, axes, in_cpu=True
+        )
+        tag = f"{loop.line}_{len(self.kernels)}"
+        fixed = [axis for axis in sorted(axes) if loop.fixed[axis] is None]
+        numbers = [text for axis in fixed for text in starts[axis]]
+        partials = [self.types.variables.get(each, WEAK_INT) for each in more]
+        kinds = [WEAK_INT] * len(numbers) + partials + [given[name] for name in names]
+        passed = [*numbers, *more, *names]
+        ndim = 1 if more else len(axes)
+        self.kernels.append(_Launched(tag, kernel, list(zip(passed, kinds, strict=True)), ndim))
+        extents = [f"__count{axis}_{loop.line}" for axis in axes]
+        extents = [f"__width_{loop.line}"] if more else extents
+        given_texts = "".join(f", {each}" for each in passed)
+        extent = "".join(f"{each}, " for each in extents)
+        return f"{_LAUNCH}(__run_{tag}, __sizes_{tag}, ({extent}), __keys_{tag}{given_texts})"
+
+    def _parsed(self, texts: list[str], line: int) -> list[ast.stmt]:
+        """Return generated statements at a line; their own variables are integers."""
+        made: list[ast.stmt] = at_line(ast.parse("\n".join(texts)), line).body
+        nodes = [each for one in made for each in ast.walk(one)]
+        names = {each.id for each in nodes if isinstance(each, ast.Name) and each.id[:2] == "__"}
+        self.types.variables |= dict.fromkeys(names - self.types.variables.keys(), WEAK_INT)
+        return made
+
+
+class _Launched(NamedTuple):
+    """A kernel that the function launches.
+
+    Attributes:
+        tag: the end of the names of its address and its keys.
+        kernel: the kernel function.
+        arguments: the texts of its arguments, and their types.
+        ndim: the number of dimensions of its range.
+    """
+
+    tag: str
+    kernel: Any
+    arguments: list[tuple[str, Value]]
+    ndim: int
+
+
+def _bounds(loop: Any, loops: Sequence[Any]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the statements that compute the lengths of loops, and their starts and steps."""
+    head, starts = list[str](), []
+    for axis, (_, arguments) in enumerate(loops):
+        texts = []
+        start, stop, step = range_of(arguments)
+        for word, bound in (("start", start), ("step", step)):
+            text = ast.unparse(bound)
+            if type(constant(bound)) is not int:
+                head.append(f"__{word}{axis}_{loop.line} = {text}")
+                text = f"__{word}{axis}_{loop.line}"
+            texts.append(text)
+        starts.append((texts[0], texts[1]))
+        length = f"len(range({texts[0]}, {ast.unparse(stop)}, {texts[1]}))"
+        head.append(f"__count{axis}_{loop.line} = {length}")
+    return head, starts
 
 
 def _is_shared(node: ast.AST) -> bool:

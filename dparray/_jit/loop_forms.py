@@ -35,6 +35,12 @@ _SLOW_FUNCTIONS = frozenset(
 )  # fmt: skip
 
 
+#: Those that the host computes as vectors in float64, too.
+_VECTORS = frozenset(
+    {"exp", "log", "sin", "cos", "erf", "erfc", "tanh", "sinh", "cosh", "expm1", "log1p"}
+)
+
+
 class _Access(NamedTuple):
     """An element that the innermost loops read or write.
 
@@ -55,6 +61,13 @@ def calls_slow_functions(body: Sequence[ast.stmt]) -> bool:
 def is_slow(body: Sequence[ast.stmt]) -> bool:
     """Return whether an iteration takes so long that several are better computed as a vector."""
     return bool(_depth(body)) or any(map(_is_slow, _innermost(body, 0)))
+
+
+def are_vectors(source: Source, body: Sequence[ast.stmt]) -> bool:
+    """Return whether the host computes vectors of all functions that statements call."""
+    statements = [*body, *_called(source, body)]
+    slow = [node for each in statements for node in ast.walk(each) if _is_slow(node)]
+    return all(isinstance(each, ast.Call) and _name_of(each) in _VECTORS for each in slow)
 
 
 def reason_for_kernel(loop: Any) -> str:
@@ -335,8 +348,13 @@ def _is_slow(node: ast.AST) -> bool:
         return not (isinstance(node.right, ast.Constant) and type(node.right.value) is int)
     if not isinstance(node, ast.Call):
         return False
+    return _name_of(node) in _SLOW_FUNCTIONS
+
+
+def _name_of(node: ast.Call) -> str:
+    """Return the plain name of the function that is called."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    return (node.func.id if isinstance(node.func, ast.Name) else name) in _SLOW_FUNCTIONS
+    return node.func.id if isinstance(node.func, ast.Name) else name
 
 
 def _dependent(body: Sequence[ast.stmt], variable: str) -> set[str]:

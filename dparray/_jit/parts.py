@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array import fastpath
-from dparray._compiler.abi import NEW_MEMORY, NOTE_STOP, SHARE_PARTS
+from dparray._compiler.abi import LAUNCH_KERNEL, NEW_MEMORY, NOTE_STOP, SHARE_PARTS
 from dparray._jit.shared_loops import sharing
 from dparray._runtime.threads import share_out
 
@@ -160,11 +160,14 @@ def _addresses() -> dict[str, int]:
             SHARE_PARTS: int(found.share_parts),
             NEW_MEMORY: int(found.new_memory),
             NOTE_STOP: int(found.note_stop),
+            LAUNCH_KERNEL: int(found.launch_kernel),
         }
     twins = {SHARE_PARTS: _twin, NEW_MEMORY: _memory_twin, NOTE_STOP: _stop_twin}
     return {name: ctypes.cast(each, ctypes.c_void_p).value or 0 for name, each in twins.items()}
 
 
+#: Whether native functions can launch kernels of the host.
+has_launches = fastpath.module is not None
 #: The addresses of the C functions that native functions call, by name.
 addresses = _addresses()
 

@@ -32,7 +32,7 @@ from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update, put_first
 from dparray._jit.division import IDENTITIES, divided, range_of
 from dparray._jit.element_dependences import dependent_elements
-from dparray._jit.host_code import HostCode
+from dparray._jit.host_code import MAX_PARTIALS, HostCode
 from dparray._jit.independent_loops import Independent, independent_loops, written_arrays
 from dparray._jit.inference import (
     UNKNOWN,
@@ -47,9 +47,16 @@ from dparray._jit.inference import (
     type_of,
 )
 from dparray._jit.kernel_texts import PlainLoops, for_kernel, is_of_kernels
-from dparray._jit.loop_forms import contiguous_last, is_slow, reason_for_kernel, remarks
+from dparray._jit.loop_forms import (
+    are_vectors,
+    contiguous_last,
+    is_slow,
+    reason_for_kernel,
+    remarks,
+)
 from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.only_python import refused_in_native_code, refused_power
+from dparray._jit.parts import has_launches
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
     Source,
@@ -72,9 +79,6 @@ from dparray.device import queue_of
 from dparray.exceptions import KernelCompileError
 from dparray.kernel_api import Range
 
-#: The most work-items that share the iterations of a loop with reductions on a CPU device, and of
-#: one whose partial results the host combines.
-_MAX_PARTIALS = 1024
 _FOLDS: dict[Any, tuple[str, np.ufunc]] = {
     ast.Add: ("sum", np.add), ast.Sub: ("sum", np.add), ast.Mult: ("prod", np.multiply),
     ast.BitOr: ("", np.bitwise_or), ast.BitXor: ("", np.bitwise_xor),
@@ -176,6 +180,13 @@ class ParallelRegion:
             self.reason_for_kernel = f"iterations over {inner} are independent, too"
         if self.device_code is not None:
             self.reason_for_kernel = f"{ast.unparse(self.device_code)} is device code"
+        #: Whether a function of the host launches the kernel.
+        self.is_launched = (
+            bool(self.reason_for_kernel)
+            and has_launches
+            and launcher.get() is call_kernel  # otherwise the simulator sees each launch
+            and are_vectors(source, self.inner_body)
+        )
         order = [name for name, _ in (*self.loops, *self.inner)]
         self._by_lanes = contiguous_last(order, self.inner_body if self.inner else body)
         self._kernels: dict[Any, KernelFunction] = {}
@@ -384,7 +395,9 @@ class ParallelRegion:
             return
         try:
             axes = self._axes(queue)
-            kernel, arguments, accumulators = self._kernel_of(given, queue, axes)
+            kernel, arguments, accumulators = self.kernel_of(
+                given, axes, traits_of(queue).shares_memory
+            )
             keys = ["i8" for axis in axes if self.fixed[axis] is None for _ in range(2)]
             if reduced:
                 keys += ["i8"] * len(axes)
@@ -402,13 +415,16 @@ class ParallelRegion:
     ) -> Native | HostCode | None:
         """Return the loop as native code, or ``None`` if it is a kernel where that compiles."""
         key = tuple(types.values())
-        is_kernel = config.debug or launcher.get() is not call_kernel or self.reason_for_kernel
+        is_kernel = config.debug or launcher.get() is not call_kernel
+        is_kernel |= bool(self.reason_for_kernel) and not self.is_launched
         if key in self._natives or is_kernel or not traits_of(queue).shares_memory:
             return self._natives.get(key)
-        native = None
+        native: Native | HostCode | None = None
         try:
             native, is_exact = self._native(types, orders)
-            if not is_exact:
+            if self.is_launched and isinstance(native, Native):
+                native = None
+            elif not is_exact:
                 native, self.reason_for_kernel = None, "NumPy's dtypes are not known to Numba"
         except KernelCompileError as error:
             self.reason_for_kernel = str(error).partition("\n")[0]
@@ -460,15 +476,15 @@ class ParallelRegion:
 
     # -- kernels --------------------------------------------------------------------------------
 
-    def _kernel_of(
-        self, types: Mapping[str, Any], queue: Any, axes: list[int]
+    def kernel_of(
+        self, types: Mapping[str, Any], axes: list[int], in_cpu: bool
     ) -> tuple[KernelFunction, list[str], dict[str, Value]]:
         """Return the kernel for some types of variables, its arguments, and the reduction types.
 
         Args:
             types: of the captured variables, by name.
-            queue: the queue on which it will run.
             axes: the loops that are its dimensions.
+            in_cpu: whether it will run on a CPU device.
         """
         reduced = {each.name: each for each in self.reductions}
         arguments, constants = [], {}
@@ -492,7 +508,7 @@ class ParallelRegion:
             body = self.body if len(axes) == len(self.loops) else self.inner_body
             body, has_loops = scalarized(self.source, body, self._inferred(types))
             is_launched = launcher.get() is call_kernel and not self.must_be_kernel
-            if has_loops and traits_of(queue).shares_memory and is_launched:
+            if has_loops and in_cpu and is_launched:
                 raise KernelCompileError("its array statements are native code on a CPU device")
             loops = (*self.loops, *self.inner)
             variables = {**types, **{loops[axis][0]: WEAK_INT for axis in axes}}
@@ -503,6 +519,11 @@ class ParallelRegion:
             kernel = self._kernel(body, constants, arguments, accumulators, axes)
             self._kernels[key] = kernel
         return kernel, arguments, accumulators
+
+    @property
+    def by_lanes(self) -> list[int]:
+        """The loops of a kernel with independent inner loops, in the order of dimensions."""
+        return self._by_lanes
 
     def _depend(self, bounds: list[range], given: dict[str, Any]) -> bool:
         """Return whether iterations of inner loops depend on each other in a call."""
@@ -550,7 +571,8 @@ class ParallelRegion:
             for name, kind in types.items()
         }
         axes = self._axes(queue, self._depend(bounds, given))
-        kernel, names, accumulators = self._kernel_of(types, queue, axes)
+        in_cpu = traits_of(queue).shares_memory
+        kernel, names, accumulators = self.kernel_of(types, axes, in_cpu)
         arguments = []
         for name in names:
             value = given[name]
@@ -585,8 +607,8 @@ class ParallelRegion:
         """Return the most work-items of a loop with reductions; a GPU holds them together."""
         traits = traits_of(queue)
         if traits.shares_memory or not all(_FOLDS[each.op][0] for each in self.reductions):
-            return _MAX_PARTIALS
-        return max(traits.units * traits.threads * traits.sub_group, _MAX_PARTIALS)
+            return MAX_PARTIALS
+        return max(traits.units * traits.threads * traits.sub_group, MAX_PARTIALS)
 
     def _accumulators(self, given: Mapping[str, Any]) -> dict[str, Value]:
         """Return the types of the reductions, as the uncompiled loop would leave them."""

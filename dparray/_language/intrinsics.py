@@ -149,3 +149,23 @@ def new_array(shape: Any, dtype: Any, value: Any) -> Any:
 def address_of(array: Any) -> Any:
     """Return the address of an array's first element."""
     return np.int64(array.ctypes.data)
+
+
+def launch(
+    address: Any, sizes: tuple[int, int], extents: Any, keys: tuple[str, ...], *arguments: Any
+) -> None:
+    """Run a kernel of the host over a range, on threads of the host.
+
+    Args:
+        address: of the kernel's code.
+        sizes: the least sizes of the pieces of a row, as a multiple and as a number.
+        extents: of the range.
+        keys: the type keys of the arguments.
+        arguments: arrays and numbers.
+    """
+    raise NotImplementedError("it has no meaning in Python")
+
+
+def are_apart(first: Any, second: Any) -> bool:
+    """Return whether the memory between the first and the last byte of two arrays is separate."""
+    return not np.may_share_memory(first, second)

@@ -119,6 +119,7 @@ def valid() -> Builder:
     loop = Op("loop")
     build.inside(loop, lambda: build.op("repeat", None, attribute=loop))
     build.op("new", array(), n)
+    build.op("launch", None, n, n, x, attribute=(1, 64, 0))
     parts = Op("parallel", operands=[n, n])
     parts.carried = [Op("carried", I64) for _ in range(3)]
     build.inside(parts, lambda: build.leave(parts))

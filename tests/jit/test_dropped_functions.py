@@ -13,7 +13,6 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import dparray as dp
-from dparray._driver.host.processor import Code
 from tests.support import runs_loops_on_host
 
 
@@ -82,7 +81,8 @@ def compiled_functions() -> list[Any]:
     alive = gc.get_objects()
     numba = [each for each in alive if issubclass(type(each), Dispatcher)]
     numba = [each for each in numba if "<dparray region" in each.py_func.__code__.co_filename]
-    return numba + [each for each in alive if type(each) is Code]
+    own = "dparray._driver.host.processor"
+    return numba + [each for each in alive if type(each).__module__ == own]
 
 
 @pytest.mark.parametrize(

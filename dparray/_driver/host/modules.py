@@ -193,7 +193,7 @@ class Kernel:
 
     # -- code
 
-    def _variant(self, ndim: int, local: tuple[int, ...] | None) -> Variant:
+    def variant(self, ndim: int, local: tuple[int, ...] | None) -> Variant:
         """Return the code for a size of group, from the disk cache if it is there.
 
         Raises:
@@ -272,7 +272,7 @@ class Kernel:
         ndim = space.dimensions
         extents = unpack(f"{ndim}N", space.extents)[::-1]
         local = None if space.local is None else unpack(f"{ndim}N", space.local)[::-1]
-        variant = self._variant(ndim, local)
+        variant = self.variant(ndim, local)
         words = [0] * WORDS
         more = [1] * (3 - ndim)
         sizes = [*(local or [1] * ndim), *more]
@@ -281,12 +281,11 @@ class Kernel:
         units = math.prod(words[6:9])
         if local is None:
             inner, rows = extents[-1], math.prod(extents[:-1])
-            multiple = 1 if self._in_order else _PIECE_MULTIPLE
+            multiple, least = self.pieces(variant)
             pieces = 1
             if rows < _PIECES_PER_THREAD * threads:
                 wanted = -(-_PIECES_PER_THREAD * threads // rows)
-                least = max(multiple, int(_MIN_WORK / variant.weight))
-                pieces = max(1, min(inner // least, wanted))
+                pieces = max(1, min(inner // max(multiple, least), wanted))
             wanted = -(-inner // pieces)
             items = -(-wanted // multiple) * multiple
             words[9], words[10] = items, -(-inner // items)
@@ -296,6 +295,10 @@ class Kernel:
         data = ctypes.c_int64 * (WORDS + len(self.parameters))
         head = bytes((ctypes.c_int64 * WORDS)(*words)) + bytes(8 * len(self.parameters))
         return Launch(variant, data, head, units, pace)
+
+    def pieces(self, variant: Variant) -> tuple[int, int]:
+        """Return the number that divides the items of a piece of a row, and the least number."""
+        return 1 if self._in_order else _PIECE_MULTIPLE, int(_MIN_WORK / variant.weight)
 
     @property
     def local_bytes(self) -> int:

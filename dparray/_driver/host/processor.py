@@ -14,7 +14,15 @@ from llvmlite import binding as llvm
 
 from dparray._driver.host.devices import features, root, traits
 from dparray._driver.host.frame import RUN
-from dparray._driver.host.modules import inline_variants, jit, lock, machine, sources, vectorize
+from dparray._driver.host.modules import (
+    Kernel,
+    inline_variants,
+    jit,
+    lock,
+    machine,
+    sources,
+    vectorize,
+)
 from dparray._driver.interface import Store, Target
 
 _numbers = count(1)
@@ -78,3 +86,13 @@ def _compiled(text: str, entry: str) -> bytes:
         vectorize(module)
     inline_variants(module)
     return bytes(machine().emit_object(module))
+
+
+def load_kernel(module: bytes, entry: str, ndim: int, binaries: Store) -> tuple[Code, int, int]:
+    """Return the code of a kernel over a range without groups, and the least sizes of its pieces.
+
+    The sizes are those of :meth:`Kernel.pieces`. Functions launch it by its address.
+    """
+    kernel = Kernel(module, entry, binaries)
+    variant = kernel.variant(ndim, None)
+    return Code(variant.run, (kernel, variant)), *kernel.pieces(variant)

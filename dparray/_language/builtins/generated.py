@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dparray import _type_keys
 from dparray._ir.types import BOOL, F16, F32, GLOBAL, I32, I64, U16, U32, U64, Pointer
 from dparray._language import intrinsics, prelude, promotion
 from dparray._language.builtins.registry import handles, known
@@ -75,6 +76,51 @@ def _new_array(front: Any, node: Any, shape: Any, dtype: Any, value: Any) -> Arr
         flat = Array(memory, (Number(count),), None, False, is_complex)
         front.call(Constant(prelude.fill), [flat, flat.shape[0], value], {}, node)
     return array
+
+
+@handles(intrinsics.launch)
+def _launch(
+    front: Any, node: Any, address: Any, sizes: Any, extents: Any, keys: Any, *arguments: Any
+) -> Constant:
+    operands = [front.to(address, I64).op]
+    operands += [front.to(each, I64).op for each in extents.items]
+    for text, value in zip(known(keys, "type keys"), arguments, strict=True):
+        operands += _words(front, node, _type_keys.parse(text), value)
+    attribute = (len(extents.items), *known(sizes, "the sizes of pieces"))
+    front.op("launch", None, *operands, attribute=attribute)
+    return NONE
+
+
+def _words(front: Any, node: Any, key: _type_keys.TypeKey, value: Any) -> list[Any]:
+    """Return an argument of a kernel as the parts of its parameter."""
+    kind, is_complex = element_type(key.numpy_dtype)
+    if key.is_scalar and not is_complex:
+        return [front.to(value, F32 if kind == F16 else kind).op]
+    if not isinstance(value, Array) or (key.order == "C" and value.strides is not None):
+        raise Refusal("an argument of a parallel loop has another type", node)
+    numbers = [*value.shape, *front.strides(value)]
+    count = front.attribute(value, "size", node)
+    words = [front.to(each, I64).op for each in (count, Constant(value.itemsize))]
+    return [*words, value.pointer, *(each.op for each in numbers)]
+
+
+@handles(intrinsics.are_apart)
+def _are_apart(front: Any, node: Any, first: Any, second: Any) -> Number:
+    (low, high), (other_low, other_high) = (_span(front, each) for each in (first, second))
+    is_before = front.op("le", BOOL, high, other_low)
+    return Number(front.op("or", BOOL, is_before, front.op("le", BOOL, other_high, low)))
+
+
+def _span(front: Any, array: Array) -> tuple[Any, Any]:
+    """Return the addresses of the first byte of an array, and of the first one after it."""
+    low = front.op("bitcast", I64, front.op("address", U64, array.pointer))
+    high = front.op("add", I64, low, front.constant(array.itemsize, I64))
+    zero, one = front.constant(0, I64), front.constant(1, I64)
+    for extent, stride in zip(array.shape, front.strides(array), strict=True):
+        last = front.op("mul", I64, front.op("sub", I64, extent.op, one), stride.op)
+        low = front.op("add", I64, low, front.op("min", I64, last, zero))
+        high = front.op("add", I64, high, front.op("max", I64, last, zero))
+    return low, high
 
 
 @handles(intrinsics.address_of)

@@ -10,6 +10,7 @@ from dparray._compiler.abi import (
     DECLARED,
     IN_ORDER,
     IN_ORDER_VALUE,
+    LAUNCH_KERNEL,
     NEW_MEMORY,
     NOTE_STOP,
     SHARE_PARTS,
@@ -128,7 +129,7 @@ def translated(text: str, contracts: bool = False) -> tuple[Head, str]:
     def note(found: re.Match[str]) -> str:
         result, quoted, plain, rest = found.groups()
         name = quoted or plain
-        of_host = name in (NEW_MEMORY, NOTE_STOP, SHARE_PARTS)
+        of_host = name in (LAUNCH_KERNEL, NEW_MEMORY, NOTE_STOP, SHARE_PARTS)
         if name.startswith("llvm.") or functions.is_joint(name) or of_host:
             return found[0]
         wanted.append(function_of(name, result, rest))
