@@ -24,6 +24,7 @@ from dparray._jit.inference import (
     WEAK_INT,
     Inference,
     Items,
+    Known,
     Value,
     constant,
     is_array,
@@ -113,22 +114,33 @@ class HostCode:
         self.has_parts = bool(loops)
         #: Numbers that are results are Python's, as those of Numba.
         self.returns_number = False
-        self._parameters = [each.arg for each in tree.args.args]
+        named = [each.arg for each in tree.args.args]
+        self._parameters: list[str] = []
         self._kinds: list[Value] = []
-        for name in self._parameters:
+        #: For each parameter the position of its argument, and that in a tuple.
+        self._places: list[tuple[int, int | None]] = []
+        head = []
+        for position, name in enumerate(named):
             kind = types.parameters.get(name)
-            if not isinstance(kind, Value):
-                raise KernelCompileError(f"{name} is neither an array nor a number")
-            if kind.dtype == np.float16 or (kind.dtype.kind == "c" and not kind.ndim):
-                raise KernelCompileError(f"{name} is {kind.dtype}")
-            self._kinds.append(kind)
+            if isinstance(kind, Known) and isinstance(kind.value, str | None):
+                head.append(f"{name} = {kind.value!r}")
+            elif isinstance(kind, Items) and all(map(is_number, kind.items)):
+                parts = [f"{name}__{at}" for at in range(len(kind.items))]
+                head.append(f"{name} = ({''.join(f'{each}, ' for each in parts)})")
+                for at, (part, own) in enumerate(zip(parts, kind.items, strict=True)):
+                    self._take(part, own, position, at)
+                    types.variables[part] = own
+            else:
+                self._take(name, kind, position)
+        self._is_plain = len(self._places) == len(named) and not head
         creator = _Creator(tree, types)
         tree = creator.visit(tree)
         for callee, _ in types.callees.values():
             if callee is not None:
                 source.depends_on([*callee.references, *references_of(callee.function)])
-        self._results = _Results(tree, types, self._parameters, creator.new_names(tree))
         self._new = creator.new_names(tree)
+        self._results = _Results(tree, types, named, self._new)
+        tree.body[:0] = at_line(ast.parse("\n".join(head)), tree.lineno).body
         sharer = _Sharer(source, types, {loop.line: loop for loop in loops})
         tree = sharer.visit(tree)
         tree = Casts(types, for_kernel=True).visit(tree)
@@ -141,6 +153,25 @@ class HostCode:
         self._by_orders: dict[tuple[str, ...], _Compiled] = {}
         self._last: _Compiled | None = None
         self._native: Any = None
+
+    def _take(self, name: str, kind: Any, position: int, item: int | None = None) -> None:
+        """Add a parameter."""
+        if not isinstance(kind, Value):
+            raise KernelCompileError(f"{name} is neither an array nor a number")
+        if kind.dtype == np.float16 or (kind.dtype.kind == "c" and not kind.ndim):
+            raise KernelCompileError(f"{name} is {kind.dtype}")
+        self._parameters.append(name)
+        self._kinds.append(kind)
+        self._places.append((position, item))
+
+    def _taken(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the values of the parameters."""
+        if self._is_plain:
+            return arguments
+        return tuple(
+            arguments[position] if item is None else arguments[position][item]
+            for position, item in self._places
+        )
 
     def compile(self, orders: Mapping[str, str]) -> None:
         """Compile for the memory orders of arrays, by name.
@@ -194,7 +225,7 @@ class HostCode:
             own: the values of more names.
         """
         source = self.source
-        parameters = [each.arg for each in self._tree.args.args]
+        parameters = [*self._parameters]
         parameters += [f"__run_{each.tag}" for each in self._kernels]
         parameters += [f"__result_{at}" for at in range(len(self._results.stored))]
         names = {name: for_kernel(value) for name, value in source.names.items()} | NAMES
@@ -236,7 +267,7 @@ class HostCode:
         if compiled is not None:
             threads = traits_of(queue).units if self.has_parts else 1
             try:
-                given = arguments + compiled.runs
+                given = self._taken(arguments) + compiled.runs
                 results = call_function(
                     compiled.address, compiled.kinds, given, self._letters, threads
                 )
@@ -263,7 +294,7 @@ class HostCode:
     def _run_otherwise(self, arguments: tuple[Any, ...], queue: Any) -> Any:
         """Call the region with arrays of other memory orders than the last."""
         if self._native is None:
-            orders = tuple(map(_order, arguments))
+            orders = tuple(map(_order, self._taken(arguments)))
             try:
                 self._last = self._compiled(orders)
                 return self.run(arguments, queue)

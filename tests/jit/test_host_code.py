@@ -321,6 +321,25 @@ def test_functions_run_without_the_compiled_module() -> None:
     ], found.stderr
 
 
+def weighted(x: Any, weights: Any, mode: str) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        if mode == "first":
+            total += weights[0] * x[i]
+        else:
+            total -= weights[1] * x[i]
+    return total
+
+
+def test_tuples_of_numbers_and_texts_are_arguments() -> None:
+    compiled = dp.jit(weighted)
+    x = dp.arange(4.0)
+    assert float(compiled(x, (2, 0.5), "first")) == 12
+    assert float(compiled(x, (2, 0.5), "second")) == -3
+    assert float(compiled(x, (2.5, 3), "first")) == 15
+    assert all(isinstance(plan.native, HostCode) for plan in compiled._plans.values())
+
+
 def variable_in_error(x: Any) -> None:
     for i in range(len(x)):
         if x[i] < 0:

@@ -58,7 +58,7 @@ BUDGETS = {
     "array": 7_620,
     "kernels": 5_280,
     "functions": 22_715,
-    "compiled": 9_910,
+    "compiled": 9_945,
     "satellites": 27_070,
     "tools": 10_170,
 }
