@@ -28,6 +28,7 @@ FUNCTIONS: dict[str, tuple[Any, Callable[..., Any], float, float]] = {
     "log1p": (dp.log1p, np.log1p, -1, 4),
     "sin": (dp.sin, np.sin, -40, 40),
     "cos": (dp.cos, np.cos, -40, 40),
+    "tan": (dp.tan, np.tan, -40, 40),
     "tanh": (dp.tanh, np.tanh, -10, 10),
     "erf": (special.erf, _erf, -4.5, 4.5),
     "erfc": (special.erfc, _erfc, -2, 10.4),
@@ -168,6 +169,7 @@ FLOAT64: dict[str, tuple[Any, Callable[..., Any], float, float, float]] = {
     "log2": (dp.log2, np.log2, 0, 4, 1),
     "sin": (dp.sin, np.sin, -40, 40, 2),
     "sinh": (dp.sinh, np.sinh, -711, 711, 2),
+    "tan": (dp.tan, np.tan, -40, 40, 2),
     "tanh": (dp.tanh, np.tanh, -23, 23, 2),
 }
 
@@ -200,6 +202,17 @@ def test_float64_functions(name: str) -> None:
     assert errors_in_ulp(computed(function, a), wanted) <= limit
 
 
+def is_vectorized(name: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Return whether the newest kernel stores vectors and does not call the C library."""
+    texts: list[str] = []
+    monkeypatch.setattr(modules, "inline_variants", lambda module: texts.append(str(module)))
+    modules.by_number[max(modules.by_number)]._compiled(1, None)
+    if name in ("sin", "cos", "tan") and "call <" not in texts[0]:
+        return False
+    in_c = re.search(rf"call double @(llvm\.(?!sin|cos|tan))?{name}[.(]", texts[0])
+    return in_c is None and re.search(r"store <\d+ x (double|float)>", texts[0]) is not None
+
+
 @pytest.mark.sample(len(FLOAT64))
 @pytest.mark.parametrize("name", FLOAT64)
 def test_float64_functions_are_vectorized(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,11 +223,7 @@ def test_float64_functions_are_vectorized(name: str, monkeypatch: pytest.MonkeyP
         computed(lambda x: function(x, "float32"), a)
     else:
         computed(lambda x: x + function(x) * 1.375, a)
-    texts: list[str] = []
-    monkeypatch.setattr(modules, "inline_variants", lambda module: texts.append(str(module)))
-    modules.by_number[max(modules.by_number)]._compiled(1, None)
-    assert re.search(r"store <\d+ x (double|float)>", texts[0])
-    assert not re.search(rf"call double @{name}\(", texts[0])
+    assert is_vectorized(name, monkeypatch)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -277,6 +286,53 @@ def test_a_vector_with_one_large_angle(dtype: str) -> None:
     with np.errstate(invalid="ignore"):
         wanted = np.sin(a.astype("longdouble"))
     assert errors_in_ulp(computed(dp.sin, a), wanted) <= 2
+
+
+def test_powers_of_float64() -> None:
+    rng = np.random.default_rng(11)
+    bases = np.concatenate([operands(0, 30, "float64", 20_000), rng.uniform(0.9, 1.1, 20_000)])
+    fit = 745 / np.log(np.abs(bases[:20_000]) + 1.1)  # up to the limits of overflow and underflow
+    fit *= rng.uniform(-1, 1, fit.size)
+    exponents = rng.permutation(operands(-10, 10, "float64", 20_000))
+    exponents = np.concatenate([exponents, rng.uniform(-7000, 7000, 20_000)])
+    every = np.array([*SPECIAL, *SPECIAL_FLOAT64, 3, 2.0**53, 2.0**53 + 2, 1e300, math.nan])
+    every = np.concatenate([every, -every])
+    special_ones = np.array(np.meshgrid(every, every)).reshape(2, -1)
+    for x, y in (
+        (bases, exponents),
+        (bases, np.round(exponents)),
+        (bases[:20_000], fit),
+        (special_ones[0], special_ones[1]),
+    ):
+        with np.errstate(all="ignore"):
+            wanted = np.power(x.astype("longdouble"), y.astype("longdouble"))
+        assert errors_in_ulp(computed(dp.pow, x, y), wanted) <= 2
+
+
+def test_powers_of_float64_are_vectorized(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.linspace(1, 1.5, 1003)
+    computed(lambda x, y: x + x**y * 1.375, a, a)
+    assert is_vectorized("pow", monkeypatch)
+
+
+@dp.kernel
+def powers_to_constants(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i, 0] = math.pow(x[i], 2.0)
+    out[i, 1] = math.pow(x[i], 0.5)
+    out[i, 2] = math.pow(x[i], -1.0)
+    out[i, 3] = math.pow(2.0, x[i])
+
+
+def test_powers_to_constants() -> None:
+    a = operands(0, 30, "float64", 1000)
+    x, out = dp.asarray(a, device=DEVICE), dp.empty((a.size, 4), dtype="f8", device=DEVICE)
+    dp.call_kernel(powers_to_constants, dp.Range(a.size), x, out)
+    exact = a.astype("longdouble")
+    with np.errstate(all="ignore"):
+        for column, power in enumerate((2, 0.5, -1)):
+            assert errors_in_ulp(out.asnumpy()[:, column], np.power(exact, power)) <= 0.51
+        assert errors_in_ulp(out.asnumpy()[:, 3], np.exp2(exact)) <= 1
 
 
 @dp.kernel

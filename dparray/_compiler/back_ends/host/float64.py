@@ -30,6 +30,7 @@ _LN2 = _parts(Decimal(2).ln(), 20)
 _LOG10_2 = _parts(Decimal(2).log10(), 12)
 _QUARTER_PI = _parts(_PI / 4, 3)
 _LOG2_E, _LOG10_E = (_parts(1 / Decimal(base).ln(), 24) for base in (2, 10))
+_TWO_THIRDS = 2 / 3, float(Decimal(2) / 3 - Decimal(2 / 3))
 #: From here on, 1 + x and x are the same.
 _LARGE = 2.0**60
 #: The number c of ``_large_error``.
@@ -58,6 +59,11 @@ def _atanh_rest(v: Decimal) -> Decimal:
     """Return (2 * atanh(x) / x - 2) / x**2 of x**2."""
     x = v.sqrt()
     return (((1 + x) / (1 - x)).ln() / x - 2) / v
+
+
+def _atanh_second_rest(v: Decimal) -> Decimal:
+    """Return (2 * atanh(x) / x - 2 - 2 / 3 * x**2) / x**4 of x**2."""
+    return (_atanh_rest(v) - Decimal(2) / 3) / v
 
 
 def _exp2_rest(x: Decimal) -> Decimal:
@@ -129,6 +135,7 @@ def series(name: str) -> Sequence[float]:
         "erf": (_erf_rest, 0, 1, 11),
         "erfc": (_scaled_complement, -0.42858, 0.83334, 18),
         "log": (_atanh_rest, 0, 0.02944, 6),
+        "log for pow": (_atanh_second_rest, 0, 0.02944, 8),
     }
     return interpolated(*fits[name])
 
@@ -410,6 +417,74 @@ def _cbrt(w: Writer, x: str) -> str:
     return w.select(is_usual, w.with_sign(value, x), x)
 
 
+def power(w: Writer, x: str, y: str, value: str) -> str:
+    """Return x**y from that of |x|: its sign, and the powers of 1 and to 0."""
+    a = w.abs(x)
+    value = w.select(w.compare("oeq", y, 0), 1, value)
+    value = w.select(w.compare("oeq", a, 1), 1, value)
+    is_whole = w.compare("oeq", w.call("floor", y), y)
+    half = w.mul(y, 0.5)
+    is_odd = w.do(f"and i1 {is_whole}, {w.compare('une', w.call('floor', half), half)}")
+    # By its sign bit, since odd powers of -0 are negative, too.
+    is_negative = w.whole("icmp slt", w.bits(x), 0)
+    value = w.select(w.do(f"and i1 {is_negative}, {is_odd}"), w.neg(value), value)
+    is_below = w.compare("olt", x, 0)
+    is_finite = w.compare("one", a, math.inf)
+    is_broken = w.do(f"and i1 {is_below}, {w.do(f'xor i1 {is_whole}, true')}")
+    is_broken = w.do(f"and i1 {is_broken}, {is_finite}")
+    return w.select(is_broken, math.nan, value)
+
+
+def _product(w: Writer, a: str, b: str, c: str, d: str) -> tuple[str, str]:
+    """Return the product of two sums a + b and c + d as a sum, as of Dekker (1971)."""
+    first = w.mul(a, c)
+    rest = w.call("fma", a, c, w.neg(first))
+    return first, w.add(rest, w.fma(a, d, w.mul(b, c)))
+
+
+def _double_logarithm(w: Writer, a: str) -> tuple[str, str]:
+    """Return a logarithm as a sum of two numbers, with an error of about 2**-65 of it."""
+    f, n = w.split_any(a)
+    # log(1 + f) is s * (2 + s**2 * (2 / 3 + ...)) with s = f / (f + 2), all as sums of two.
+    divisor = w.add(f, 2)
+    inverse = w.div(1, divisor)
+    s = w.mul(f, inverse)
+    lost = w.mul(s, w.add(w.sub(2, divisor), f))
+    pair = s, w.mul(w.sub(w.call("fma", w.neg(s), divisor, f), lost), inverse)
+    squared = _product(w, *pair, *pair)
+    more = w.mul(squared[0], w.poly(squared[0], series("log for pow")))
+    r = w.add(more, _TWO_THIRDS[0])
+    rest = w.add(w.add(w.sub(_TWO_THIRDS[0], r), more), _TWO_THIRDS[1])
+    first, second = _product(w, *squared, r, rest)
+    factor = w.add(first, 2)
+    first, second = _product(w, *pair, factor, w.add(w.add(w.sub(2, factor), first), second))
+    whole = w.mul(n, _LN2[0])
+    total = w.add(whole, first)
+    second = w.fma(n, _LN2[1], second)
+    return total, w.add(w.add(w.sub(whole, total), first), second)
+
+
+def _pow(w: Writer, x: str, y: str) -> str:
+    a = w.abs(x)
+    first, second = _double_logarithm(w, a)
+    first = w.at_ends(a, first)
+    product = w.mul(y, first)
+    rest = w.fma(y, second, w.call("fma", y, first, w.neg(product)))
+    # Infinite products have no rest.
+    rest = w.select(w.compare("olt", w.abs(product), 800), rest, 0)
+    total, r, t = _growth(w, w.at_least(w.at_most(product, 710), -746), rest)
+    value = power(w, x, y, _scaled(w, total, w.add(1, w.add(r, t))))
+    root = w.select(w.compare("oeq", x, -math.inf), math.inf, w.abs(w.call("sqrt", x)))
+    known = ((x, 2, _exp2(w, y)), (y, 2, w.mul(x, x)), (y, 0.5, root), (y, -1, w.div(1, x)))
+    # LLVM removes the powers that it does not need: the general one for these constants, and
+    # these for all other numbers.
+    for given, constant, simple in known:
+        is_known = w.do(f"call i1 @llvm.is.constant.f64(double {given})")
+        is_known = w.do(f"and i1 {is_known}, {w.compare('oeq', given, constant)}")
+        value = w.select(is_known, simple, value)
+    return value
+
+
 def _hypot(w: Writer, x: str, y: str) -> str:
     a, b = w.abs(x), w.abs(y)
     more = w.select(w.compare("ogt", a, b), a, b)
@@ -442,6 +517,7 @@ FUNCTIONS: dict[str, Callable[..., str]] = {
     "log10": _log10,
     "log1p": _log1p,
     "log2": _log2,
+    "pow": _pow,
     "sinh": _sinh,
     "tanh": _tanh,
 }

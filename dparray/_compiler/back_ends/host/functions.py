@@ -26,7 +26,7 @@ _INTRINSICS = {
 } | {"fmax": "maxnum", "fmin": "minnum", "mad": "fmuladd"}
 _OF_C_LIBRARY = frozenset(
     (
-        *("lgamma", "tgamma", "fmod", "nextafter", "round", "tan", "remainder", "ldexp"),
+        *("lgamma", "tgamma", "fmod", "nextafter", "round", "remainder", "ldexp"),
         *("sin", "cos"),
     )
 )

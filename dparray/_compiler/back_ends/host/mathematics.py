@@ -4,8 +4,8 @@ Functions of float32 compute in float32, with at most 2 ulp; ``pow`` and ``erfc`
 ``float32.py`` lacks, compute in float64, which takes fewer instructions than their numbers in
 parts. Functions of float64 are in ``float64.py``. The polynomials are fitted at the first use.
 
-All are free of branches, except sine and cosine of large angles. Those two are functions with a
-variant for each size of vector (``apart``), so that one branch serves a whole vector.
+All are free of branches, except sine, cosine and tangent of large angles. Those are functions with
+a variant for each size of vector (``apart``), so that one branch serves a whole vector.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879
 _PI = (3373259426 / 2**30, 1.2154201013012384e-10)
 #: The largest angle for which products with the parts of pi are exact; the C library has the rest.
 _MAX_ANGLE = 1e6
-#: The sizes of vectors for which sine and cosine have variants.
+#: The sizes of vectors for which sine, cosine and tangent have variants.
 _LANES = {"float": (2, 4, 8, 16), "double": (2, 4, 8)}
 #: The beginning of the names of functions with variants.
 APART = "dparray.apart."
@@ -85,20 +85,43 @@ def _circular(w: Writer, x: str, is_cosine: bool) -> str:
     return w.of_bits(w.whole("xor", w.bits(value), flip))
 
 
-def _long_circular(w: Writer, x: str, is_cosine: bool) -> str:
+def _long_circular(w: Writer, x: str, function: str) -> str:
+    """Return the sine, cosine or tangent of a float64 angle."""
     total = w.fma(x, 2 / math.pi, w.rounding)
     n = w.sub(total, w.rounding)
     near = w.fma(n, -_HALF_PI[0], x)  # exact
     r = w.fma(n, -_HALF_PI[1], near)
     rest = w.fma(n, _HALF_PI[1], w.sub(r, near))  # its rounding error
-    r = w.sub(r, w.fma(n, _HALF_PI[2], rest))  # keeps the sign of 0
-    quadrant = w.whole("add", w.bits(total), is_cosine)
+    rest = w.fma(n, _HALF_PI[2], rest)
+    before, r = r, w.sub(r, rest)  # keeps the sign of 0
     squared = w.mul(r, r)
     # The series begin with 1, which is added last, so that it is rounded once.
-    sine = w.fma(w.mul(r, squared), w.poly(squared, _series("sin")[1:]), r)
-    sine = w.with_sign(sine, r)  # of 0
-    cosine = w.fma(squared, w.poly(squared, _series("cos")[1:]), 1)
+    more, less = w.poly(squared, _series("sin")[1:]), w.poly(squared, _series("cos")[1:])
+    if function == "tan":
+        more, less = w.mul(w.mul(r, squared), more), w.mul(squared, less)
+        return _tangent(w, w.bits(total), r, w.sub(w.sub(before, r), rest), more, less)
+    sine = w.with_sign(w.fma(w.mul(r, squared), more, r), r)  # of 0
+    cosine = w.fma(squared, less, 1)
+    quadrant = w.whole("add", w.bits(total), function == "cos")
     return w.in_quadrant(quadrant, sine, cosine)
+
+
+def _tangent(w: Writer, quadrant: str, r: str, rest: str, more: str, less: str) -> str:
+    """Return the tangent of r + rest, whose sine is about r + more, and cosine 1 + less.
+
+    The quotient is corrected by its rounding error, and those of the sine and the cosine.
+    """
+    sine, cosine = w.with_sign(w.add(r, more), r), w.add(less, 1)
+    sine_rest = w.fma(rest, cosine, w.add(w.sub(r, sine), more))
+    cosine_rest = w.fma(rest, w.neg(sine), w.add(w.sub(1, cosine), less))
+    is_odd = w.whole("icmp ne", w.whole("and", quadrant, 1), 0)
+    a, b = w.select(is_odd, w.neg(cosine), sine), w.select(is_odd, sine, cosine)
+    a_rest = w.select(is_odd, w.neg(cosine_rest), sine_rest)
+    b_rest = w.select(is_odd, sine_rest, cosine_rest)
+    inverse = w.div(1, b)
+    value = w.mul(a, inverse)
+    left = w.add(w.fma(w.neg(value), b, a), w.fma(w.neg(value), b_rest, a_rest))
+    return w.with_sign(w.fma(left, inverse, value), value)  # of 0
 
 
 def _erfc(w: Writer, x: str) -> str:
@@ -125,20 +148,7 @@ def _hypot(w: Writer, x: str, y: str) -> str:
 
 def _pow(w: Writer, x: str, y: str) -> str:
     a = w.abs(x)
-    value = _exp(w, w.mul(y, _log_for_pow(w, a)))
-    value = w.select(w.compare("oeq", y, 0), 1, value)
-    value = w.select(w.compare("oeq", a, 1), 1, value)
-    is_whole = w.compare("oeq", w.call("floor", y), y)
-    half = w.mul(y, 0.5)
-    is_odd = w.do(f"and i1 {is_whole}, {w.compare('une', w.call('floor', half), half)}")
-    # By its sign bit, since odd powers of -0 are negative, too.
-    is_negative = w.whole("icmp slt", w.bits(x), 0)
-    value = w.select(w.do(f"and i1 {is_negative}, {is_odd}"), w.neg(value), value)
-    is_below = w.compare("olt", x, 0)
-    is_finite = w.compare("one", a, math.inf)
-    is_broken = w.do(f"and i1 {is_below}, {w.do(f'xor i1 {is_whole}, true')}")
-    is_broken = w.do(f"and i1 {is_broken}, {is_finite}")
-    return w.select(is_broken, math.nan, value)
+    return float64.power(w, x, y, _exp(w, w.mul(y, _log_for_pow(w, a))))
 
 
 _SHORT: dict[str, Callable[..., str]] = {"erfc": _erfc, "hypot": _hypot, "pow": _pow}
@@ -152,7 +162,7 @@ def body(name: str, kind: str) -> str | None:
         name: its name in OpenCL.
         kind: the LLVM type of the numbers.
     """
-    if name in ("sin", "cos") and kind in _LANES:
+    if name in ("sin", "cos", "tan") and kind in _LANES:
         return f"  %r = call {kind} @{APART}{name}.{kind}({kind} %0)\n  ret {kind} %r"
     w = Writer("float" if name in float32.FUNCTIONS and kind == "float" else "double")
     if kind == "float" and name in float32.FUNCTIONS:
@@ -173,7 +183,7 @@ def body(name: str, kind: str) -> str | None:
 
 
 def apart(name: str) -> str:
-    """Return the definitions of sine or cosine, for a number and for vectors.
+    """Return the definitions of sine, cosine or tangent, for a number and for vectors.
 
     LLVM calls the variants for vectors where it vectorizes a call; they are inlined afterwards.
     """
@@ -182,10 +192,13 @@ def apart(name: str) -> str:
 
     def of_float64(w: Writer) -> str:
         if kind == "double":
-            return _long_circular(w, "%0", is_cosine)
+            return _long_circular(w, "%0", function)
         wide = Writer("double", w.lanes, w.lines)
         x = w.do(f"fpext {w.kind('float')} %0 to {w.kind('double')}")
-        value = _circular(wide, x, is_cosine)
+        if function == "tan":
+            value = _long_circular(wide, x, function)
+        else:
+            value = _circular(wide, x, is_cosine)
         return w.do(f"fptrunc {w.kind('double')} {value} to {w.kind('float')}")
 
     def of_c_library(w: Writer) -> str:
@@ -201,7 +214,7 @@ def apart(name: str) -> str:
     texts = []
     for lanes in (0, *_LANES[kind]):
         own = f"{name}.{lanes}" if lanes else name
-        if kind == "float":
+        if kind == "float" and function != "tan":
 
             def near(w: Writer) -> str:
                 return float32.circular(w, "%0", is_cosine)
