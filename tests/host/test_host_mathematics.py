@@ -161,7 +161,7 @@ FLOAT64: dict[str, tuple[Any, Callable[..., Any], float, float, float]] = {
     "erf": (special.erf, _long_erf, -6.2, 6.2, 2),
     "erfc": (special.erfc, _long_erfc, -6, 27.5, 4),
     "exp": (dp.exp, np.exp, -746, 710, 2),
-    "exp2": (exp2, np.exp2, -1080, 1025, 1),
+    "exp2": (exp2, np.exp2, -1080, 1025, 2),
     "expm1": (dp.expm1, np.expm1, -40, 710, 2),
     "log": (dp.log, np.log, 0, 4, 2),
     "log10": (dp.log10, np.log10, 0, 4, 1),

@@ -25,10 +25,7 @@ _INTRINSICS = {
     )
 } | {"fmax": "maxnum", "fmin": "minnum", "mad": "fmuladd"}
 _OF_C_LIBRARY = frozenset(
-    (
-        *("lgamma", "tgamma", "fmod", "nextafter", "round", "remainder", "ldexp"),
-        *("sin", "cos"),
-    )
+    ("lgamma", "tgamma", "fmod", "nextafter", "round", "remainder", "ldexp", "sin", "cos")
 )
 _FACTORS = {"degrees": 57.29577951308232, "radians": 0.017453292519943295}
 _COUNTS = {"clz": "ctlz", "ctz": "cttz", "popcount": "ctpop"}
