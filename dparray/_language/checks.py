@@ -106,6 +106,15 @@ class Checks(Calls):
         module = getattr(self.frame.function, "__module__", None) or ""
         return self.is_checked and not module.startswith(_OWN)
 
+    def require(self, holds: Op, error: str, text: str) -> None:
+        """End a function of the host unless a condition holds."""
+        raised = ast.parse(f"{error}({text!r})", mode="eval").body
+        self.branch(Number(holds), lambda: NONE, lambda: self.stop(raised))
+
+    def stop(self, error: ast.expr) -> None:
+        """End a function of the host: its caller raises an exception."""
+        raise NotImplementedError
+
     # -- indices ----------------------------------------------------------------------------------
 
     def checked(
@@ -181,6 +190,10 @@ class Checks(Calls):
         return self.branch(Number(inside), translate, lambda: otherwise)
 
     def check_item(self, index: Any, position: Number, count: int, node: ast.AST) -> None:
+        if self.is_sequential:
+            unsigned = self.to(position, U64).op
+            inside = self.op("lt", BOOL, unsigned, self.constant(count, U64))
+            self.require(inside, "IndexError", "tuple index out of range")
         if self.checks_here:
             extent = self.number(Constant(count))
             inside = self.are_inside([position], [extent])
@@ -189,6 +202,14 @@ class Checks(Calls):
     # -- other faults -----------------------------------------------------------------------------
 
     def check_step(self, step: Any, node: ast.AST) -> None:
+        if self.is_sequential and not isinstance(step, Constant):
+            what = (
+                "slice step cannot be"
+                if isinstance(node, ast.Slice)
+                else "range() arg 3 must not be"
+            )
+            differs = self.op("ne", BOOL, self.to(step, I64).op, self.constant(0, I64))
+            self.require(differs, "ValueError", f"{what} zero")
         if self.checks_here and not isinstance(step, Constant):
             number = self.to(step, I64)
             holds = self.op("ne", BOOL, number.op, self.constant(0, I64))

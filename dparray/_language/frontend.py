@@ -356,7 +356,6 @@ class FrontEnd(Checks):
         self.stop(statement.exc)
 
     def stop(self, error: ast.expr) -> None:
-        """End a function of the host: its caller raises an exception."""
         names = {each.id for each in ast.walk(error) if isinstance(each, ast.Name)}
         if any(map(self.is_local, names)):
             raise Refusal("an exception with the value of a variable", error)

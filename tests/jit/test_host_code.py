@@ -340,6 +340,32 @@ def test_tuples_of_numbers_and_texts_are_arguments() -> None:
     assert all(isinstance(plan.native, HostCode) for plan in compiled._plans.values())
 
 
+WEIGHTS = (0.5, 1.5, 2.5)
+
+
+def by_steps(x: Any, step: int) -> Any:
+    total = 0.0
+    for i in range(0, len(x), step):
+        total += WEIGHTS[i] * x[i]
+    return total
+
+
+def by_parallel_steps(x: Any, step: int) -> None:
+    for i in dp.prange(0, len(x), step):
+        x[i] = WEIGHTS[i]
+
+
+@pytest.mark.parametrize("function", [by_steps, by_parallel_steps])
+def test_steps_of_zero_and_items_outside_of_a_tuple_raise(function: Any) -> None:
+    compiled = dp.jit(function)
+    compiled(dp.ones(3), 1)
+    with pytest.raises(ValueError, match="must not be zero"):
+        compiled(dp.ones(3), 0)
+    with pytest.raises(IndexError, match="tuple index out of range"):
+        compiled(dp.ones(5), 1)
+    assert isinstance(plan_of(compiled).native, HostCode)
+
+
 def variable_in_error(x: Any) -> None:
     for i in range(len(x)):
         if x[i] < 0:

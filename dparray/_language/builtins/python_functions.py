@@ -231,6 +231,7 @@ def _len(front: Any, node: Any, value: Any) -> Any:
     if isinstance(value, Constant) and isinstance(value.value, str):
         return Constant(len(value.value), True)
     if isinstance(value, Range):
+        front.check_step(value.step, node)
         bounds = [value.first, value.stop, value.step]
         return front.python(front.call(Constant(prelude.range_length), bounds, {}, node))
     return Constant(len(front.items_of(value, node)), True)
