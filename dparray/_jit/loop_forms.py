@@ -35,10 +35,8 @@ _SLOW_FUNCTIONS = frozenset(
 )  # fmt: skip
 
 
-#: Those that the host computes as vectors in float64, too.
-_VECTORS = frozenset(
-    {"exp", "log", "sin", "cos", "erf", "erfc", "tanh", "sinh", "cosh", "expm1", "log1p"}
-)
+#: Those that the host calls for each number.
+_OF_LIBRARY = frozenset({"gamma", "lgamma"})
 
 
 class _Access(NamedTuple):
@@ -66,8 +64,8 @@ def is_slow(body: Sequence[ast.stmt]) -> bool:
 def are_vectors(source: Source, body: Sequence[ast.stmt]) -> bool:
     """Return whether the host computes vectors of all functions that statements call."""
     statements = [*body, *_called(source, body)]
-    slow = [node for each in statements for node in ast.walk(each) if _is_slow(node)]
-    return all(isinstance(each, ast.Call) and _name_of(each) in _VECTORS for each in slow)
+    calls = [each for one in statements for each in ast.walk(one) if isinstance(each, ast.Call)]
+    return _OF_LIBRARY.isdisjoint(map(_name_of, calls))
 
 
 def reason_for_kernel(loop: Any) -> str:
