@@ -6,13 +6,14 @@ import threading
 from typing import Any
 
 from dparray import _dtypes
+from dparray._codegen.domain import Machine
 from dparray._codegen.reduction import most_counters
 from dparray._evaluate.tuning import machine_of
 from dparray.memory.blocks import zeros_beside_the_pool
 from dparray.memory.packed import PackedArray
 
-# By queue and thread, since threads may launch simultaneously.
-_counters: dict[tuple[Any, int], PackedArray] = {}
+# By queue, thread (threads may launch simultaneously) and facts that bound their number.
+_counters: dict[tuple[Any, int, Machine], PackedArray] = {}
 
 
 def counters_of(queue: Any) -> PackedArray:
@@ -20,10 +21,9 @@ def counters_of(queue: Any) -> PackedArray:
 
     Their memory is not from the pool, where they would keep a whole slab alive.
     """
-    key = (queue, threading.get_ident())
+    key = (queue, threading.get_ident(), machine_of(queue))
     counters = _counters.get(key)
     if counters is None:
-        count = most_counters(machine_of(queue))
-        zeros = zeros_beside_the_pool(queue, count, _dtypes.int32)
+        zeros = zeros_beside_the_pool(queue, most_counters(key[-1]), _dtypes.int32)
         counters = _counters[key] = PackedArray(zeros)
     return counters

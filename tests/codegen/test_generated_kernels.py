@@ -8,9 +8,10 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 
 import dparray as dp
+from dparray.exceptions import KernelCompileError
 from tests.support import examples, execute
 
 SIZE = 6
@@ -117,7 +118,12 @@ def test_device_and_simulator_agree(text: str, kinds: tuple[str, ...], seed: int
     ]
     arrays += [np.zeros((SIZE, 3), np.int64), np.zeros((SIZE, 3))]
     on_device = [dp.asarray(array) for array in arrays]
-    kernel[SIZE](*on_device)
+    try:
+        kernel[SIZE](*on_device)
+    except KernelCompileError as error:  # y[i] + -2 of uint8, as in NumPy
+        if "does not fit" not in str(error):
+            raise
+        reject()
     dp.simulate(kernel, SIZE, *arrays)
     np.testing.assert_array_equal(on_device[-2].asnumpy(), arrays[-2], err_msg=text)
     np.testing.assert_allclose(

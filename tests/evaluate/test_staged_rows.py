@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._codegen.reduction import most_counters
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._evaluate import schedule, tuning
+from dparray._evaluate.counters import counters_of
 from tests.support import forced, launched
 
 # A row may take a quarter.
@@ -177,6 +179,15 @@ def kept_twice(xp: Any, x: Any) -> Any:
 def needed_again(xp: Any, x: Any) -> Any:
     e = xp.exp(x - x.max(axis=-1, keepdims=True))
     return x * e / e.sum(axis=-1, keepdims=True)
+
+
+def test_there_are_counters_for_all_groups_after_a_change_of_the_division(pretend: Any) -> None:
+    queue = dp.ones(1).queue
+    for units in (2, 96, 300):
+        pretend(units=units)
+        tuning._machine.cache_clear()
+        (count,) = counters_of(queue).layout.shape
+        assert count >= most_counters(tuning.machine_of(queue))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -51,8 +51,9 @@ IMPORT = "import numpy as np\n"
 SHOW_PLACES = {"odds_and_ends", "ranking"}
 
 
-#: Variables with other values: random numbers, and positions of equal elements.
-OPEN = {"monte_carlo": {"sample"}, "text_statistics": {"order"}}
+#: Variables with other values: random numbers, positions of equal elements, and singular vectors of
+#: singular values that are 0.
+OPEN = {"monte_carlo": {"sample"}, "text_statistics": {"order"}, "factorization": {"U", "Vt"}}
 
 
 def run(script: Path, import_line: str) -> tuple[dict[str, Any], str]:
