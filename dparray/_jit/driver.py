@@ -30,7 +30,7 @@ from dparray._jit.inference import (
     is_number,
     type_of,
 )
-from dparray._jit.kernel_texts import PlainLoops
+from dparray._jit.kernel_texts import PlainLoops, type_key
 from dparray._jit.native import Native
 from dparray._jit.only_python import refused_power
 from dparray._jit.regions import (
@@ -41,7 +41,6 @@ from dparray._jit.regions import (
     kernel_of,
     launcher,
     scalarized,
-    type_key,
     with_functions,
 )
 from dparray._jit.source import (

@@ -30,7 +30,7 @@ from dparray._jit.inference import (
     is_array,
     is_number,
 )
-from dparray._jit.kernel_texts import PlainLoops, for_kernel
+from dparray._jit.kernel_texts import PlainLoops, for_kernel, type_key
 from dparray._jit.native import argument_error, references_of, traceback_of
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
 from dparray._jit.scalarize import NAMES
@@ -192,12 +192,10 @@ class HostCode:
             return found
         keys, kinds = [], ""
         for kind, order in zip(self._kinds, orders, strict=True):
-            code = code_of(kind.dtype)
+            keys.append(f"python {code_of(kind.dtype)}" if kind.is_weak else type_key(kind, order))
             if kind.ndim:
-                keys.append(f"{code}:{kind.ndim}{order}")
                 kinds += order if order in "CR" else "S"
             else:
-                keys.append(f"python {code}" if kind.is_weak else code)
                 kinds += _letter(kind.dtype)
         by_name = dict(zip(self._parameters, orders, strict=True))
         names, launched = dict[str, Any](), []
@@ -248,8 +246,7 @@ class HostCode:
             order = "C" if is_own else order
             if kind.ndim and not order:
                 raise KernelCompileError(f"the order of {name} is not known")
-            code = code_of(kind.dtype)
-            keys.append(f"{code}:{kind.ndim}{order}" if kind.ndim else code)
+            keys.append(type_key(kind, order))
         names[f"__keys_{loop.tag}"] = tuple(keys)
         types = (f"item:{loop.ndim}", *keys)
         options, target = loop.kernel.options, processor().target()
@@ -264,20 +261,24 @@ class HostCode:
             queue: the queue whose device decides on how many threads parallel loops run.
         """
         compiled = self._last
+        threads = traits_of(queue).units if self.has_parts else 1
+        results = NotImplemented
         if compiled is not None:
-            threads = traits_of(queue).units if self.has_parts else 1
-            try:
-                given = self._taken(arguments) + compiled.runs
-                results = call_function(
-                    compiled.address, compiled.kinds, given, self._letters, threads
-                )
-            except OverflowError:
-                raise argument_error(self.source) from None
-            if type(results) is int:
-                raise self._error(compiled, results)
-            if results is not NotImplemented:
-                return self._results.of(results, arguments) if self._has_results else None
-        return self._run_otherwise(arguments, queue)
+            results = self._call(compiled, arguments, threads)
+        if results is NotImplemented:
+            return self._run_otherwise(arguments, queue, threads)
+        return self._results.of(results, arguments) if self._has_results else None
+
+    def _call(self, compiled: _Compiled, arguments: tuple[Any, ...], threads: int) -> Any:
+        """Return the stored results; ``NotImplemented`` for arrays of other memory orders."""
+        given = self._taken(arguments) + compiled.runs
+        try:
+            results = call_function(compiled.address, compiled.kinds, given, self._letters, threads)
+        except OverflowError:
+            raise argument_error(self.source) from None
+        if type(results) is int:
+            raise self._error(compiled, results)
+        return results
 
     def _error(self, compiled: _Compiled, number: int) -> BaseException:
         """Return the exception with which the function has ended."""
@@ -291,15 +292,19 @@ class HostCode:
         made: BaseException = error.with_traceback(traceback_of(error, places))
         return made
 
-    def _run_otherwise(self, arguments: tuple[Any, ...], queue: Any) -> Any:
-        """Call the region with arrays of other memory orders than the last."""
+    def _run_otherwise(self, arguments: tuple[Any, ...], queue: Any, threads: int) -> Any:
+        """Call the region with arrays of other memory orders than the last, or Numba's code."""
         if self._native is None:
-            orders = tuple(map(_order, self._taken(arguments)))
             try:
-                self._last = self._compiled(orders)
-                return self.run(arguments, queue)
+                compiled = self._compiled(tuple(map(_order, self._taken(arguments))))
             except KernelCompileError:
-                self._native, self._last = self._otherwise(), None
+                compiled = None
+            if compiled is not None:
+                results = self._call(compiled, arguments, threads)
+                if results is not NotImplemented:  # as it is for too many arguments
+                    self._last = compiled
+                    return self._results.of(results, arguments) if self._has_results else None
+            self._native, self._last = self._otherwise(), None
         return self._native.run(arguments, queue)
 
 
@@ -681,7 +686,7 @@ def _is_shared(node: ast.AST) -> bool:
 
 
 def _dtype(kind: Value) -> str:
-    return f"{NUMPY}.{'bool_' if kind.dtype.kind == 'b' else kind.dtype.name}"
+    return ast.unparse(dtype_of(kind.dtype))
 
 
 def _first_value(reduced: Any, kind: Value) -> str:

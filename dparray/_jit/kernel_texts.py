@@ -10,8 +10,10 @@ import numpy as np
 
 from dparray import kernel_api
 from dparray._jit.captured import of_one_type
+from dparray._jit.inference import Value
 from dparray._jit.source import PlainMembers, Source, is_prange_function, python_function_of
 from dparray._language.device_function import DeviceFunction
+from dparray._type_keys import code_of
 
 
 class PlainLoops(PlainMembers):
@@ -50,3 +52,9 @@ def for_kernel(value: Any) -> Any:
     if isinstance(function, FunctionType) and type(value).__name__ == "JitFunction":
         return DeviceFunction(function, {})
     return value
+
+
+def type_key(kind: Value, order: str) -> str:
+    """Return the type key of an array of a memory order, or of a number."""
+    code = code_of(kind.dtype)
+    return f"{code}:{kind.ndim}{order}" if kind.ndim else code

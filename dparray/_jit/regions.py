@@ -46,7 +46,7 @@ from dparray._jit.inference import (
     is_default,
     type_of,
 )
-from dparray._jit.kernel_texts import PlainLoops, for_kernel, is_of_kernels
+from dparray._jit.kernel_texts import PlainLoops, for_kernel, is_of_kernels, type_key
 from dparray._jit.loop_forms import (
     are_vectors,
     contiguous_last,
@@ -188,7 +188,8 @@ class ParallelRegion:
             and are_vectors(source, self.inner_body)
         )
         order = [name for name, _ in (*self.loops, *self.inner)]
-        self._by_lanes = contiguous_last(order, self.inner_body if self.inner else body)
+        #: The loops of a kernel with independent inner loops, in the order of dimensions.
+        self.by_lanes = contiguous_last(order, self.inner_body if self.inner else body)
         self._kernels: dict[Any, KernelFunction] = {}
         self._natives: dict[Any, Native | HostCode | None] = {}
         self._by_displays: dict[tuple[str, ...], ParallelRegion] = {}
@@ -520,11 +521,6 @@ class ParallelRegion:
             self._kernels[key] = kernel
         return kernel, arguments, accumulators
 
-    @property
-    def by_lanes(self) -> list[int]:
-        """The loops of a kernel with independent inner loops, in the order of dimensions."""
-        return self._by_lanes
-
     def _depend(self, bounds: list[range], given: dict[str, Any]) -> bool:
         """Return whether iterations of inner loops depend on each other in a call."""
         inner = zip(bounds[len(self.loops) :], self.independent, strict=False)
@@ -542,7 +538,7 @@ class ParallelRegion:
         is_rows = traits_of(queue).shares_memory and not self.independent
         if is_rows or depend or launcher.get() is not call_kernel:
             return [*range(len(self.loops))]
-        return self._by_lanes
+        return self.by_lanes
 
     def _launch(
         self, bounds: list[range], given: dict[str, Any], types: dict[str, Any], queue: Any
@@ -970,11 +966,6 @@ def _fixed(bounds: list[ast.expr]) -> tuple[int, int] | None:
     """Return start and step of a range if they are literals."""
     start, _, step = map(constant, range_of(bounds))
     return (start, step) if type(start) is int and type(step) is int else None
-
-
-def type_key(kind: Value, order: str) -> str:
-    code = code_of(kind.dtype)
-    return f"{code}:{kind.ndim}{order}" if kind.ndim else code
 
 
 class _Skips(ast.NodeTransformer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import linecache
 import math
 import os
 import subprocess
@@ -338,6 +339,18 @@ def test_tuples_of_numbers_and_texts_are_arguments() -> None:
     assert float(compiled(x, (2, 0.5), "second")) == -3
     assert float(compiled(x, (2.5, 3), "first")) == 15
     assert all(isinstance(plan.native, HostCode) for plan in compiled._plans.values())
+
+
+def test_more_arrays_than_a_native_call_takes() -> None:
+    names = [f"x{at}" for at in range(60)]
+    text = f"def added({', '.join(names)}):\n    for i in range(2):\n        x0[i, 0] = "
+    text += " + ".join(f"{name}[i, 1]" for name in names) + "\n"
+    linecache.cache["<added>"] = len(text), None, text.splitlines(True), "<added>"
+    space: dict[str, Any] = {}
+    exec(compile(text, "<added>", "exec"), space)
+    arrays = [dp.ones((2, 2)) for _ in names]
+    dp.jit(cache=False)(space["added"])(*arrays)
+    assert arrays[0].tolist() == [[60.0, 1.0]] * 2
 
 
 WEIGHTS = (0.5, 1.5, 2.5)
