@@ -157,6 +157,25 @@ static PyObject *arguments_seen(PyObject *const *given, Py_ssize_t count, char m
     return made;
 }
 
+/* The array whose memory `values` shows as a whole, if nothing else refers to it: several functions of
+ * NumPy return their own array in another shape. Takes and returns a reference. */
+static PyObject *with_own_memory(PyObject *values)
+{
+    PyArrayObject *view = AS_ARRAY(values), *base = AS_ARRAY(PyArray_BASE(view));
+    if (!base || Py_TYPE(base) != &PyArray_Type || Py_REFCNT(base) != 1 || PyArray_BASE(base) ||
+        PyArray_DATA(view) != PyArray_DATA(base) || PyArray_NBYTES(view) != PyArray_NBYTES(base) ||
+        PyArray_TYPE(view) != PyArray_TYPE(base) || !PyArray_IS_C_CONTIGUOUS(view))
+        return values;
+    PyArray_Dims shape = {PyArray_DIMS(view), PyArray_NDIM(view)};
+    PyObject *done = PyArray_Resize(base, &shape, 0, NPY_CORDER); /* of as many bytes: nothing moves */
+    if (!done)
+        PyErr_Clear();
+    PyObject *found = Py_NewRef(done ? (PyObject *)base : values);
+    Py_XDECREF(done);
+    Py_DECREF(values);
+    return found;
+}
+
 /* The array of what NumPy computes from arguments of `arguments_seen`, whose reference is taken;
  * None where the general way is to compute it. */
 static PyObject *computed(PyObject *owner, PyObject *function, PyObject *given)
@@ -177,6 +196,7 @@ static PyObject *computed(PyObject *owner, PyObject *function, PyObject *given)
         values = whole;
     }
     if (values && is_number_dtype(AS_ARRAY(values))) {
+        values = with_own_memory(values);
         if (is_own && !PyArray_BASE(AS_ARRAY(values)))
             return make(owner, values, NULL);
         PyObject *copy = PyArray_NewCopy(AS_ARRAY(values), NPY_CORDER);
@@ -296,6 +316,7 @@ static PyObject *created(PyObject *function, PyObject *const *args, Py_ssize_t c
     if (given && (queue = PyObject_CallNoArgs(usual_queue)) && queue != Py_None)
         values = PyObject_CallObject(function, given);
     Py_XDECREF(given);
+    values = values ? with_own_memory(values) : NULL;
     if (values && PyArray_BASE(AS_ARRAY(values))) {
         PyObject *own = PyArray_NewCopy(AS_ARRAY(values), NPY_CORDER);
         Py_DECREF(values);

@@ -74,7 +74,7 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     """
     if x.ndim == 0:
         raise ShapeError("nonzero: x must have at least 1 dimension; use x.reshape(1)")
-    small = compute_small(_positions_of_vector, x) if x.ndim == 1 else None
+    small = compute_small(_column_of_positions, x) if x.ndim == 1 else None
     if small is not None:
         return (small,)
     found = compute_at_once(np.nonzero, (("x", x),))
@@ -90,12 +90,22 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
         return (flat, *reversed(found))
 
     kernel = by_kernel if can_locate(x) else None
-    found = compute("nonzero", (("x", x),), kernel=kernel, host=True, library=by_name("nonzero"))
+    host = _positions_of_vector if x.ndim == 1 else None
+    library = by_name("nonzero")
+    found = compute("nonzero", (("x", x),), kernel=kernel, host=host or True, library=library)
     return tuple(found)
 
 
-def _positions_of_vector(values: np.ndarray) -> np.ndarray:
+def _column_of_positions(values: np.ndarray) -> np.ndarray:
     return values.nonzero()[0]
+
+
+def _positions_of_vector(values: np.ndarray) -> tuple[np.ndarray]:
+    """Return the indices in memory of their own: NumPy returns the column of a table."""
+    found = values.nonzero()[0]
+    if found.base is not None:
+        found.base.resize(found.size, refcheck=False)
+    return (found if found.base is None else found.base,)
 
 
 def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarray:
@@ -138,7 +148,8 @@ def _as_positions(function: str, name: str, indices: Any) -> Any:
 def _is_plain_index(x: ndarray, indices: Any, axis: Any) -> bool:
     if type(indices) is not ndarray:
         return type(indices) is int
-    return indices.dtype.kind in "iu" and indices.size * x.size <= limits.host_elements
+    taken = indices.size * (1 if axis is None or x.ndim == 1 else x.size)
+    return indices.dtype.kind in "iu" and taken <= limits.host_elements
 
 
 @as_method
@@ -212,7 +223,9 @@ def taken_by_host(
 
     def take_into(source: np.ndarray, positions: np.ndarray, out: np.ndarray) -> None:
         extent = source.shape[axis]
-        if positions.size:
+        # Unsigned, negative indices are the largest: one traversal is enough if all are positive.
+        unsigned = positions.view(np.uint64) if positions.dtype == np.int64 else positions
+        if positions.size and (unsigned is positions or unsigned.max() >= extent):
             low, high = positions.min(), positions.max()
             if low < -extent or high >= extent:
                 index = low if low < -extent else high

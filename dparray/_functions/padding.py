@@ -231,6 +231,8 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
 
 
 def _pairs(name: str, value: Any, ndim: int) -> list[tuple[Any, Any]]:
+    if type(value) in (int, float):
+        return [(value, value)] * ndim
     try:
         return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()]
     except ValueError:

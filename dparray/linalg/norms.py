@@ -121,20 +121,17 @@ def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
     return stack([_norm_of_inverse(x[at], p) for at in range(x.shape[0])])
 
 
-def _euclidean(x: np.ndarray, axis: Any, keepdims: Any, ord: Any) -> Any:
+def _euclidean(x: np.ndarray, axis: Any, keepdims: Any, ord: Any = None) -> Any:
+    is_plain = ord is None or (type(ord) is int and ord == 2)
+    if not is_plain or x.dtype.char == "e" or not (axis is None or type(axis) is int):
+        raise ValueError
+    if axis is None and x.dtype.kind == "f" and keepdims is False:
+        values = x.ravel("K")
+        return np.sqrt(values.dot(values))
     return np.linalg.norm(x, None, axis, bool(keepdims))
 
 
-def _is_plain_norm(x: ndarray, axis: Any, keepdims: Any, ord: Any) -> bool:
-    is_euclidean = ord is None or (type(ord) is int and ord == 2)
-    return is_euclidean and x.dtype.char != "e" and (axis is None or type(axis) is int)
-
-
-def _is_default_norm(x: ndarray, axis: Any, keepdims: Any, ord: Any) -> bool:
-    return ord is None and _is_plain_norm(x, axis, keepdims, ord)
-
-
-@public(small=_euclidean, takes=("axis", "keepdims", "ord"), when=_is_plain_norm, mode="fold f")
+@public(small=_euclidean, takes=("axis", "keepdims", "ord"), mode="fold f")
 def vector_norm(
     x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float | None = 2
 ) -> ndarray:
@@ -225,7 +222,7 @@ def _best(values: ndarray, axis: int, ord: Any, keepdims: bool = False) -> ndarr
     return reductions.max(values, axis, keepdims=keepdims, initial=0)
 
 
-@public(small=_euclidean, takes=("axis", "keepdims", "ord"), when=_is_default_norm, mode="fold f")
+@public(small=_euclidean, takes=("axis", "keepdims"), mode="fold f")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """Compute the norm of the flattened array, of vectors along one axis or of matrices of two.
 

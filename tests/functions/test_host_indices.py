@@ -104,3 +104,14 @@ def test_data_from_the_host_still_raises() -> None:
             work()
     with pytest.raises(IndexError, match="out of bounds"):
         x[np.array([4])]
+
+
+@pytest.mark.parametrize("place", [100_000, -100_001])
+def test_one_position_outside_among_many_raises(place: int) -> None:
+    values = np.arange(100_000.0)
+    at = np.arange(-50_000, 50_000)
+    x, positions = dp.asarray(values), dp.asarray(at)
+    np.testing.assert_array_equal(dp.take(x, positions).asnumpy(), values[at])
+    positions[70_000] = place
+    with pytest.raises(IndexError, match=f"index {place} is out of bounds"):
+        dp.take(x, positions)
