@@ -78,6 +78,8 @@ def call(function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
         return function(*constants(list(args)), **constants(options))
     writing = WRITING.get(function)
     if writing is not None:
+        if type(args[0]) is not Traced:
+            raise _untraced_target(function)
         return writing(*args, **options)
     of_class = OF_CLASSES.get(type(function))
     if of_class is not None:
@@ -187,11 +189,13 @@ def _into(function: Any, args: Sequence[Any], options: dict[str, Any], out: Any)
             return new if mask is True else dp.where(mask, new, old)
 
         return write(out, result)
-    raise untraced_target(getattr(function, "__name__", "out="))
+    raise _untraced_target(function)
 
 
-def untraced_target(name: str) -> GradientError:
+def _untraced_target(function: Any) -> GradientError:
     """Return the error for a write into an array that is not differentiated."""
+    name = getattr(function, "__name__", "add.at")
+    name = "x[key] = value" if name == "__setitem__" else name
     return GradientError(
         f"{name}: a differentiated value cannot be written into an array that is not "
         "differentiated (out=, a += x, a[i] = x); use the result (a = a + x), or create the array "

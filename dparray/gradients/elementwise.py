@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from dparray import config
 from dparray._graph import derivatives
 from dparray._graph.ops import OPS
-from dparray.gradients.calls import ROWS, ROWS_BY_NAME, apply
+from dparray.gradients.calls import COMPOSED, ROWS, ROWS_BY_NAME, apply
 from dparray.gradients.public import dp
 from dparray.gradients.rows import NAMES, Elementwise, Reduced, Row
 from dparray.gradients.traced import Traced
@@ -128,40 +129,30 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 def register(name: str, row: Row, *others: str) -> None:
     """Enter the row of a public function, which may have further names."""
     for one in (name, *others):
-        function = dp
-        for part in one.split("."):
-            function = getattr(function, part)
-        ROWS[function] = row
+        ROWS[function_of(one)] = row
 
 
 def function_of(name: str) -> Any:
     """Return the public function of a name with its namespace."""
-    function = dp
-    for part in name.split("."):
-        function = getattr(function, part)
-    return function
+    return functools.reduce(getattr, name.split("."), dp)
+
+
+def compose(module: dict[str, Any], names: str, into: dict[Any, Any] = COMPOSED) -> None:
+    """Enter functions of a module for public functions: ``_norm`` for ``linalg.norm``."""
+    for name in names.split():
+        into[function_of(name)] = module[f"_{name.rpartition('.')[2]}"]
 
 
 _HELPERS = (
-    *(
-        safe,
-        above,
-        above_or_alone,
-        below_or_alone,
-        power_by_base,
-        power_by_exponent,
-        part_of_angle,
-        slope_of_sinc,
-        quotient,
-    ),
-    *(ties, products_of_others),
+    *(safe, above, above_or_alone, below_or_alone, power_by_base, power_by_exponent),
+    *(part_of_angle, slope_of_sinc, quotient, ties, products_of_others),
 )
 NAMES |= {helper.__name__: helper for helper in _HELPERS}
 _USED = (
     *("abs", "arctan", "astype", "broadcast_to", "cos", "cosh", "copysign", "exp", "exp2", "expm1"),
     *("floor", "floor_divide", "hypot", "isfinite", "log", "log1p", "log2", "maximum", "mean"),
-    *("minimum", "sign", "sin", "sinh", "sqrt", "sum", "tanh", "trunc", "where", "zeros_like"),
-    *("conj", "clip", "ones_like"),
+    *("minimum", "sign", "sin", "sinh", "sqrt", "square", "sum", "tanh", "trunc", "where"),
+    *("conj", "clip", "ones_like", "zeros_like"),
 )
 NAMES |= {name: getattr(dp, name) for name in _USED} | {"special": dp.special, "math": math}
 
@@ -180,12 +171,9 @@ class OfComplex(Row):
 
     def keep(self, places: Any, operands: Any, answer: Any) -> tuple[Any, Any]:
         """Return what the rule needs of the operands and the result."""
-        row = self if operands[0].dtype.kind == "c" else self._of_real
-        return (
-            Row.keep(self, places, operands, answer)
-            if row is self
-            else row.keep(places, operands, answer)
-        )
+        if operands[0].dtype.kind != "c":
+            return self._of_real.keep(places, operands, answer)
+        return super().keep(places, operands, answer)
 
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""
@@ -204,7 +192,7 @@ class OfComplex(Row):
         """Return the tangent of the result from those of operands."""
         if operands[0].dtype.kind != "c":
             return self._of_real.push(tangents, answer, operands, options)
-        return Row.push(self, tangents, answer, operands, options)
+        return super().push(tangents, answer, operands, options)
 
 
 def _enter() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,13 @@ from dparray._array.ndarray import ndarray
 from dparray._layout import is_basic_index
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import (
-    COMPOSED,
     ROWS_BY_NAME,
     WRITING,
     apply,
     is_array,
-    untraced_target,
     write,
 )
-from dparray.gradients.elementwise import function_of, register
+from dparray.gradients.elementwise import compose, register
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Linear, Row, View
 from dparray.gradients.slices import Part
@@ -92,10 +91,13 @@ class SetItem(Row):
 
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""
-        _, key, value = operands
+        x, key, value = operands
         if place == 0:
             return apply(self, (g, key, 0), {})
-        return _front_dropped(g[key], value)
+        g = g[key]
+        if not (is_basic(key) or _is_mask(key)):
+            g = dp.where(_are_last(g.shape, key, Spec(x)), g, 0)
+        return _front_dropped(g, value)
 
     def push(self, tangents: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the tangent of the result from those of operands."""
@@ -103,6 +105,14 @@ class SetItem(Row):
         tangent = tangents.get(0)
         tangent = Spec(x).zeros() if tangent is None else tangent
         return apply(self, (tangent, key, tangents.get(2, 0)), {})
+
+
+def _are_last(shape: tuple[int, ...], key: Any, spec: Spec) -> Any:
+    """Return which of the values that are written at an index stay: of equal indices the last."""
+    numbers = dp.reshape(index_array(np.arange(math.prod(shape)), spec), shape)
+    writer = spec.changed(spec.shape, numbers.dtype).zeros()
+    writer[key] = numbers
+    return writer[key] == numbers
 
 
 def _front_dropped(g: Any, value: Any) -> Any:
@@ -128,14 +138,8 @@ def getitem(x: Traced, key: Any) -> Any:
     return apply(ROWS_BY_NAME["getitem"], (x, plain_key(key)), {})
 
 
-def setitem(x: Any, key: Any, value: Any) -> None:
-    """Carry out ``x[key] = value``, where either is traced.
-
-    Raises:
-        GradientError: the value is differentiated, and the array is not.
-    """
-    if type(x) is not Traced:
-        raise untraced_target("x[key] = value")
+def setitem(x: Traced, key: Any, value: Any) -> None:
+    """Carry out ``x[key] = value``."""
     key = plain_key(key)
     if isinstance(value, list | tuple):
         value = dp.asarray(value)
@@ -222,8 +226,6 @@ def _put(x: Any, indices: Any, values: Any, mode: str = "raise") -> None:
     values = dp.reshape(values, (-1,)) if is_array(values) else values
     if is_array(values) and values.size != indices.size:
         raise GradientError("put: values must be as many as indices here; repeat them with dp.tile")
-    if type(x) is not Traced:
-        raise untraced_target("put")
     _write_flat(x, indices, values)
 
 
@@ -238,16 +240,12 @@ def _write_flat(x: Traced, indices: Any, values: Any) -> None:
 def _put_along_axis(x: Any, indices: Any, values: Any, axis: Any, mode: str = "raise") -> None:
     if mode != "raise" or axis is None:
         raise GradientError("put_along_axis: has a derivative with an axis and mode='raise' only")
-    if type(x) is not Traced:
-        raise untraced_target("put_along_axis")
     indices = constants(indices)
     key = along(x.shape, indices, axis % x.ndim)
     write(x, lambda old: _assigned(old, key, values))
 
 
 def _place(x: Any, mask: Any, values: Any) -> None:
-    if type(x) is not Traced:
-        raise untraced_target("place")
     at = dp.nonzero(dp.reshape(constants(mask), (-1,)))[0]
     values = dp.reshape(dp.asarray(values), (-1,))
     repeats = -(-at.size // max(values.size, 1))
@@ -256,8 +254,6 @@ def _place(x: Any, mask: Any, values: Any) -> None:
 
 
 def _putmask(x: Any, mask: Any, values: Any) -> None:
-    if type(x) is not Traced:
-        raise untraced_target("putmask")
     mask = constants(mask)
     if is_array(values) and values.shape != x.shape and values.size != 1:
         raise GradientError("putmask: values must have the shape of x here")
@@ -265,8 +261,6 @@ def _putmask(x: Any, mask: Any, values: Any) -> None:
 
 
 def _copyto(x: Any, values: Any, casting: str = "same_kind", where: Any = True) -> None:
-    if type(x) is not Traced:
-        raise untraced_target("copyto")
     if where is True:
         setitem(x, Ellipsis, values)
     else:
@@ -275,8 +269,6 @@ def _copyto(x: Any, values: Any, casting: str = "same_kind", where: Any = True) 
 
 
 def _fill_diagonal(x: Any, value: Any, wrap: bool = False) -> None:
-    if type(x) is not Traced:
-        raise untraced_target("fill_diagonal")
     if x.ndim != 2 or wrap:
         raise GradientError("fill_diagonal: has a derivative for matrices without wrap= only")
     at = index_array(np.arange(min(x.shape)), x)
@@ -284,8 +276,6 @@ def _fill_diagonal(x: Any, value: Any, wrap: bool = False) -> None:
 
 
 def _add_at(x: Any, key: Any, values: Any) -> None:
-    if type(x) is not Traced:
-        raise untraced_target("add.at")
     key = plain_key(key)
 
     def result(old: Traced) -> Any:
@@ -333,25 +323,8 @@ def _enter() -> None:
     ROWS_BY_NAME["scatter"] = Linear("scatter", _scattered_or_recorded, _of_scatter)
     register("take", Linear("take", dp.take, _of_take))
     register("take_along_axis", Linear("take_along_axis", dp.take_along_axis, _of_take_along_axis))
-    composed = {
-        "compress": _compress,
-        "choose": _choose,
-        "select": _select,
-        "piecewise": _piecewise,
-        "extract": _extract,
-        "delete": _delete,
-        "insert": _insert,
-    }
-    COMPOSED.update({function_of(name): function for name, function in composed.items()})
-    writing = {
-        "put": _put,
-        "put_along_axis": _put_along_axis,
-        "place": _place,
-        "putmask": _putmask,
-        "copyto": _copyto,
-        "fill_diagonal": _fill_diagonal,
-    }
-    WRITING.update({function_of(name): function for name, function in writing.items()})
+    compose(globals(), "compress choose select piecewise extract delete insert")
+    compose(globals(), "put put_along_axis place putmask copyto fill_diagonal", WRITING)
     WRITING[dp.add.at] = _add_at
     WRITING[ndarray.__setitem__] = setitem
 

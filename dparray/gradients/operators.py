@@ -177,6 +177,8 @@ def _attach() -> None:
         "__neg__": lambda self: apply(negative, (self,), {}),
         "__pos__": lambda self: apply(positive, (self,), {}),
         "__abs__": lambda self: apply(absolute, (self,), {}),
+        "__array_namespace__": lambda self, **_: dp,
+        "__format__": lambda self, form: format(on_host(self), form) if form else str(self),
         "__divmod__": lambda self, other: dp.divmod(self, other),
         "__rdivmod__": lambda self, other: dp.divmod(other, self),
         "__round__": lambda self, n=0: dp.round(self, n),

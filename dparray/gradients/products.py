@@ -11,7 +11,7 @@ import numpy as np
 
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import COMPOSED, COMPOSED_OF_TILE, ROWS_BY_NAME, apply, is_array
-from dparray.gradients.elementwise import function_of, register
+from dparray.gradients.elementwise import compose, function_of, register
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Bilinear, Linear, Pulled, Row
 from dparray.gradients.shapes import resized
@@ -214,7 +214,7 @@ def _pull_solve(place: int, g: Any, x: Any, a: Any, b: Any) -> Any:
     return w if place == 1 else -_outer_of(w, x, b.ndim == 1)
 
 
-def _pull_triangular(
+def _pull_solve_triangular(
     place: int,
     g: Any,
     x: Any,
@@ -595,23 +595,10 @@ def _enter() -> None:
     linalg, fft = dp.linalg, dp.fft
     register("matmul", Bilinear("matmul", dp.matmul, _of_matmul))
     ROWS_BY_NAME["convolve"] = Bilinear("convolve", lambda a, b: dp.convolve(a, b), _of_convolve)
-    pulls: dict[str, Any] = {
-        "solve": _pull_solve,
-        "solve_triangular": _pull_triangular,
-        "inv": _pull_inv,
-        "det": _pull_det,
-        "slogdet": _pull_slogdet,
-        "cholesky": _pull_cholesky,
-        "eigh": _pull_eigh,
-        "svd": _pull_svd,
-        "qr": _pull_qr,
-        "lu": _pull_lu,
-        "eigvals": _pull_eigvals,
-        "eig": _pull_eig,
-        "expm": _pull_expm,
-    }
-    for name, pull in pulls.items():
-        register(f"linalg.{name}", Pulled(f"linalg.{name}", getattr(linalg, name), pull))
+    pulled = "solve solve_triangular inv det slogdet cholesky eigh svd qr lu eigvals eig expm"
+    for name in pulled.split():
+        rule = globals()[f"_pull_{name}"]
+        register(f"linalg.{name}", Pulled(f"linalg.{name}", getattr(linalg, name), rule))
     linear: dict[str, Any] = {
         "fft": _of_fft("ifft"),
         "ifft": _of_fft("fft"),
@@ -622,45 +609,23 @@ def _enter() -> None:
     }
     for name, transposed in linear.items():
         register(f"fft.{name}", Linear(f"fft.{name}", getattr(fft, name), transposed))
+    compose(
+        globals(),
+        "einsum vecdot linalg.vecdot dot tensordot linalg.tensordot inner outer linalg.outer kron "
+        "cross linalg.cross convolve correlate trace linalg.eigvalsh linalg.svdvals linalg.pinv "
+        "linalg.matrix_power linalg.multi_dot linalg.norm linalg.vector_norm linalg.matrix_norm "
+        "linalg.cond linalg.lstsq linalg.tensorsolve linalg.tensorinv linalg.cho_solve fft.hfft "
+        "fft.ihfft",
+    )
     composed: dict[str, Any] = {
-        "einsum": _einsum,
-        "vecdot": _vecdot,
-        "dot": _dot,
-        "tensordot": _tensordot,
-        "linalg.vecdot": _vecdot,
-        "linalg.tensordot": _tensordot,
-        "inner": _inner,
-        "outer": _outer,
-        "linalg.outer": _outer,
-        "kron": _kron,
-        "cross": _cross,
-        "linalg.cross": _cross,
-        "convolve": _convolve,
-        "correlate": _correlate,
         "vdot": lambda a, b: _vecdot(dp.reshape(a, (-1,)), dp.reshape(b, (-1,))),
         "matvec": lambda a, b: dp.squeeze(a @ dp.expand_dims(b, -1), axis=-1),
         "vecmat": lambda a, b: dp.squeeze(dp.expand_dims(conjugate(a), -2) @ b, axis=-2),
-        "linalg.eigvalsh": _eigvalsh,
-        "linalg.svdvals": _svdvals,
-        "linalg.pinv": _pinv,
-        "linalg.matrix_power": _matrix_power,
-        "linalg.multi_dot": _multi_dot,
-        "linalg.norm": _norm,
-        "linalg.vector_norm": _vector_norm,
-        "linalg.matrix_norm": _matrix_norm,
-        "linalg.cond": _cond,
-        "linalg.lstsq": _lstsq,
-        "trace": _trace,
         "linalg.trace": lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
-        "linalg.tensorsolve": _tensorsolve,
-        "linalg.tensorinv": _tensorinv,
-        "linalg.cho_solve": _cho_solve,
         "linalg.cho_factor": lambda a, lower=False, **_: (
             linalg.cholesky(a, upper=not lower),
             lower,
         ),
-        "fft.hfft": _hfft,
-        "fft.ihfft": _ihfft,
         **{f"fft.{kind}2": _over_axes(kind, (-2, -1)) for kind in ("fft", "ifft", "rfft", "irfft")},
         **{f"fft.{kind}n": _over_axes(kind, None) for kind in ("fft", "ifft", "rfft", "irfft")},
     }

@@ -27,6 +27,8 @@ class Row:
     Attributes:
         name: the public name of the operation, with its namespace.
         compute: the operation.
+
+    Subclasses state how their rule is called.
     """
 
     #: Whether the rule reads the operands, and not just their shapes and dtypes.
@@ -39,8 +41,10 @@ class Row:
     #: Whether the result of the operation is a view of the first operand.
     is_view = False
 
-    def __init__(self, name: str, compute: Callable[..., Any]) -> None:
-        self.name, self.compute = name, compute
+    def __init__(
+        self, name: str, compute: Callable[..., Any], rule: Callable[..., Any] = lambda: None
+    ) -> None:
+        self.name, self.compute, self._rule = name, compute, rule
 
     def keep(self, places: Sequence[Any], operands: Sequence[Any], answer: Any) -> tuple[Any, Any]:
         """Return the operands and the result as far as the rule needs them."""
@@ -212,16 +216,10 @@ class Linear(Row):
 
     reads_operands = False
 
-    def __init__(
-        self, name: str, compute: Callable[..., Any], transposed: Callable[..., Any]
-    ) -> None:
-        super().__init__(name, compute)
-        self._transposed = transposed
-
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""
         self._check((place,))
-        return self._transposed(g, *operands, **options)
+        return self._rule(g, *operands, **options)
 
     def push(self, tangents: Mapping[Any, Any], answer: Any, operands: Any, options: Any) -> Any:
         """Return the tangent of the result from those of operands."""
@@ -248,7 +246,7 @@ class View(Linear):
 
     def write_back(self, base: Any, view: Any, *others: Any, **options: Any) -> Any:
         """Return the new value of the operand after the view was written."""
-        return self._transposed(view, base, *others, **options)
+        return self._rule(view, base, *others, **options)
 
 
 class ReadOnlyView(View):
@@ -267,15 +265,9 @@ class Joined(Row):
 
     reads_operands = False
 
-    def __init__(
-        self, name: str, compute: Callable[..., Any], transposed: Callable[..., Any]
-    ) -> None:
-        super().__init__(name, compute)
-        self._transposed = transposed
-
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""
-        return self._transposed(place[1], g, *operands, **options)
+        return self._rule(place[1], g, *operands, **options)
 
     def push(self, tangents: Mapping[Any, Any], answer: Any, operands: Any, options: Any) -> Any:
         """Return the tangent of the result from those of operands."""
@@ -289,15 +281,9 @@ class Joined(Row):
 class Bilinear(Row):
     """An operation that is linear in each operand: ``transposed(place, g, *operands)``."""
 
-    def __init__(
-        self, name: str, compute: Callable[..., Any], transposed: Callable[..., Any]
-    ) -> None:
-        super().__init__(name, compute)
-        self._transposed = transposed
-
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""
-        return self._transposed(place, g, *operands, **options)
+        return self._rule(place, g, *operands, **options)
 
     def push(self, tangents: Mapping[Any, Any], answer: Any, operands: Any, options: Any) -> Any:
         """Return the tangent of the result from those of operands."""
@@ -313,10 +299,6 @@ class Pulled(Row):
 
     reads_answer = True
 
-    def __init__(self, name: str, compute: Callable[..., Any], pull: Callable[..., Any]) -> None:
-        super().__init__(name, compute)
-        self._pull = pull
-
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""
-        return self._pull(place, g, answer, *operands, **options)
+        return self._rule(place, g, answer, *operands, **options)

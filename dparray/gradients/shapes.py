@@ -20,7 +20,7 @@ from dparray.gradients.calls import (
     is_array,
     with_tangent,
 )
-from dparray.gradients.elementwise import function_of, register
+from dparray.gradients.elementwise import compose, function_of, register
 from dparray.gradients.indexing import index_array, scatter
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Joined, Linear, ReadOnlyView, View
@@ -87,10 +87,6 @@ def _of_tile(g: Any, x: Any, reps: Any) -> Any:
     return dp.reshape(dp.sum(dp.reshape(g, split), axis=tuple(range(0, 2 * ndim, 2))), x.shape)
 
 
-def _of_rot90(g: Any, x: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    return dp.rot90(g, -k, axes)
-
-
 def resized(x: Any, size: int, axis: int) -> Any:
     """Return an array cut or filled up with zeros to a length of an axis."""
     axis %= x.ndim
@@ -151,13 +147,11 @@ def _diag(x: Any, k: int = 0) -> Any:
 
 def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     size, sections = x.shape[axis], constants(indices_or_sections)
-    if isinstance(sections, int):
-        if size % sections:
-            raise dp.exceptions.ShapeError(
-                f"split: {size} elements along axis {axis} are not divisible by {sections}; use "
-                "array_split"
-            )
-        return _array_split(x, sections, axis)
+    if isinstance(sections, int) and size % sections:
+        raise dp.exceptions.ShapeError(
+            f"split: {size} elements along axis {axis} are not divisible by {sections}; use "
+            "array_split"
+        )
     return _array_split(x, sections, axis)
 
 
@@ -380,10 +374,6 @@ def _angle(x: Any, deg: bool = False) -> Any:
     return turned * (180 / math.pi) if deg else turned
 
 
-def _matrix_transposed(g: Any, x: Any) -> Any:
-    return dp.matrix_transpose(g)
-
-
 def _resize(x: Any, new_shape: Any) -> Any:
     shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
     flat = dp.reshape(x, (-1,))
@@ -402,17 +392,15 @@ def _enter() -> None:
         register(name, View(name, getattr(dp, name), _to_shape))
     for name in ("transpose", "permute_dims"):
         register(name, View(name, getattr(dp, name), _transposed))
-    register("matrix_transpose", View("matrix_transpose", dp.matrix_transpose, _matrix_transposed))
-    if dp.linalg.matrix_transpose not in ROWS:
-        register("linalg.matrix_transpose", ROWS[dp.matrix_transpose])
     rows = (
         View("moveaxis", dp.moveaxis, lambda g, x, source, to: dp.moveaxis(g, to, source)),
         View("swapaxes", dp.swapaxes, lambda g, x, a, b: dp.swapaxes(g, a, b)),
+        View("matrix_transpose", dp.matrix_transpose, lambda g, x: dp.matrix_transpose(g)),
         View("rollaxis", dp.rollaxis, _of_rollaxis),
         View("flip", dp.flip, lambda g, x, axis=None: dp.flip(g, axis=axis)),
         View("fliplr", dp.fliplr, lambda g, x: dp.fliplr(g)),
         View("flipud", dp.flipud, lambda g, x: dp.flipud(g)),
-        View("rot90", dp.rot90, _of_rot90),
+        View("rot90", dp.rot90, lambda g, x, k=1, axes=(0, 1): dp.rot90(g, -k, axes)),
         ReadOnlyView("broadcast_to", dp.broadcast_to, _same),
         ReadOnlyView("diagonal", dp.diagonal, _of_diagonal),
         ReadOnlyView("linalg.diagonal", dp.linalg.diagonal, _of_linalg_diagonal),
@@ -426,50 +414,35 @@ def _enter() -> None:
     )
     for row in rows:
         register(row.name, row)
+    register("linalg.matrix_transpose", ROWS[dp.matrix_transpose])
+    compose(
+        globals(),
+        "pad diag split array_split unstack vstack hstack dstack column_stack atleast_3d block "
+        "append meshgrid broadcast_arrays asarray array full linspace real imag angle resize "
+        "trim_zeros real_if_close",
+    )
     composed: dict[str, Any] = {
-        "pad": _pad,
-        "diag": _diag,
-        "split": _split,
-        "array_split": _array_split,
-        "unstack": _unstack,
-        "vstack": _vstack,
-        "hstack": _hstack,
-        "dstack": _dstack,
-        "column_stack": _column_stack,
         "atleast_1d": _atleast(1),
         "atleast_2d": _atleast(2),
-        "atleast_3d": _atleast_3d,
-        "block": _block,
-        "append": _append,
-        "meshgrid": _meshgrid,
-        "broadcast_arrays": _broadcast_arrays,
         "astype": astype,
         "copy": copied,
-        "asarray": _asarray,
         "asanyarray": _asarray,
-        "array": _array,
-        "full": _full,
         "ascontiguousarray": _contiguous,
         "asfortranarray": _contiguous,
-        "linspace": _linspace,
-        "real": _real,
-        "imag": _imag,
-        "angle": _angle,
         **{name: _filled_like(name) for name in ("zeros_like", "ones_like", "empty_like")},
         "full_like": _filled_like("full_like"),
-        "resize": _resize,
-        "trim_zeros": _trim_zeros,
         "hsplit": lambda x, parts: _split(x, parts, 0 if x.ndim == 1 else 1),
         "vsplit": lambda x, parts: _split(x, parts, 0),
         "dsplit": lambda x, parts: _split(x, parts, 2),
         "diagflat": lambda x, k=0: _diag(dp.reshape(x, (-1,)), k),
-        "real_if_close": lambda x, tol=100: x if x.dtype.kind != "c" else _real_if_close(x, tol),
     }
     COMPOSED.update({function_of(name): function for name, function in composed.items()})
     assert not CONSTANT & COMPOSED.keys()
 
 
-def _real_if_close(x: Any, tol: float) -> Any:
+def _real_if_close(x: Any, tol: float = 100) -> Any:
+    if x.dtype.kind != "c":
+        return x
     values = dp.real_if_close(on_host(x), tol)
     return dp.real(x) if values.dtype.kind != "c" else x
 

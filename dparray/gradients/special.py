@@ -178,7 +178,6 @@ class Special(Elementwise):
 def _enter() -> None:
     helpers = (density_of_beta, density_of_gamma, density_of_student, density_of_f, mean_slope)
     NAMES.update({helper.__name__: helper for helper in (*helpers, slope_of_root)})
-    NAMES["square"] = dp.square
     for name, texts in TEXTS.items():
         register(f"special.{name}", Special(name, texts))
 

@@ -11,7 +11,7 @@ import numpy as np
 from dparray._layout import at_axis
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import COMPOSED, apply, gathered, is_array
-from dparray.gradients.elementwise import function_of
+from dparray.gradients.elementwise import compose, function_of
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Linear, Pulled, axes_of, with_axes
 from dparray.gradients.tape import conjugate
@@ -328,13 +328,6 @@ def _cumulative_logsumexp(x: Any, /, *, axis: Any = None, **options: Any) -> Any
     return dp.log(dp.cumsum(dp.exp(x - top), axis=line)) + top
 
 
-def _nan_cumulative(name: str, fill: float) -> Callable[..., Any]:
-    def cumulative(x: Any, *args: Any, **options: Any) -> Any:
-        return getattr(dp, name)(dp.where(dp.isnan(constants(x)), fill, x), *args, **options)
-
-    return cumulative
-
-
 def _cum_row(name: str) -> Any:
     """Return a sum or product along an axis, in another dtype if one is requested."""
 
@@ -383,7 +376,7 @@ def _top_k(x: Any, k: int, axis: Any = None, mode: str = "largest") -> Any:
     return gathered(found, [dp.take_along_axis(x, found[1], axis=axis), found[1]])
 
 
-def _reduced_by(function: Callable[..., Any], x: Any, axes: Any) -> Any:
+def _apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> Any:
     for axis in (axes,) if isinstance(axes, int) else axes:
         made = function(x, axis)
         x = made if made.ndim == x.ndim else dp.expand_dims(made, axis)
@@ -391,52 +384,28 @@ def _reduced_by(function: Callable[..., Any], x: Any, axes: Any) -> Any:
 
 
 def _enter() -> None:
+    compose(
+        globals(),
+        "std special.softmax special.log_softmax partition median diff ediff1d trapezoid clip "
+        "average ptp nanmean nanvar nanstd cov corrcoef interp polyval polyfit polyder polymul "
+        "vander gradient cumulative_logsumexp top_k unwrap divmod modf frexp apply_over_axes",
+    )
     composed: dict[str, Any] = {
-        "std": _std,
         "logsumexp": logsumexp,
         "special.logsumexp": logsumexp,
-        "special.softmax": _softmax,
-        "special.log_softmax": _log_softmax,
         "sort": sort,
-        "partition": _partition,
-        "median": _median,
         "quantile": _quantile(1.0),
         "percentile": _quantile(100.0),
-        "diff": _diff,
-        "ediff1d": _ediff1d,
-        "trapezoid": _trapezoid,
-        "clip": _clip,
-        "average": _average,
-        "ptp": _ptp,
         "nansum": _without_nan("sum", 0.0),
         "nanprod": _without_nan("prod", 1.0),
         "nanmax": _without_nan("max", -np.inf),
         "nanmin": _without_nan("min", np.inf),
-        "nanmean": _nanmean,
-        "nanvar": _nanvar,
-        "nanstd": _nanstd,
-        "cov": _cov,
-        "corrcoef": _corrcoef,
-        "interp": _interp,
-        "polyval": _polyval,
-        "polyfit": _polyfit,
-        "polyder": _polyder,
-        "polymul": _polymul,
-        "vander": _vander,
-        "gradient": _gradient,
         "cumsum": _cum_row("cumsum"),
         "cumprod": _cum_row("cumprod"),
         "cumulative_sum": _cumulative("cumsum", 0.0),
         "cumulative_prod": _cumulative("cumprod", 1.0),
-        "cumulative_logsumexp": _cumulative_logsumexp,
-        "nancumsum": _nan_cumulative("cumsum", 0.0),
-        "top_k": _top_k,
-        "unwrap": _unwrap,
-        "nancumprod": _nan_cumulative("cumprod", 1.0),
-        "divmod": _divmod,
-        "modf": _modf,
-        "frexp": _frexp,
-        "apply_over_axes": _reduced_by,
+        "nancumsum": _without_nan("cumsum", 0.0),
+        "nancumprod": _without_nan("cumprod", 1.0),
     }
     COMPOSED.update({function_of(name): function for name, function in composed.items()})
 

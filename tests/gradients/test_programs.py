@@ -114,7 +114,7 @@ def _write_mask(a: Any, b: Any, mask: Any, *_: Any) -> None:
 
 
 def _write_rows(a: Any, b: Any, mask: Any, at: Any, *_: Any) -> None:
-    a[at[:1]] = b[0]
+    a[at] = b[:3]
 
 
 def _write_view(a: Any, b: Any, *_: Any) -> None:
