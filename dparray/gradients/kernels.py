@@ -36,7 +36,7 @@ from dparray._type_keys import Signature, parse
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
 from dparray.gradients.traced import Constant, Level, Spec, Traced, alias, is_float
-from dparray.gradients.transforms import Own, innermost, with_tangents
+from dparray.gradients.transforms import innermost, recorded
 from dparray.kernel_api import NdRange, Range
 
 #: Below this many elements for each unit of a device, exchanged loops do not fill it.
@@ -439,31 +439,6 @@ def is_moved(x: Any, level: Level) -> bool:
     if type(x) is not Traced or x._level is not level or not is_float(x):
         return False
     return level.is_forward or type(x._origin[0]) is not Constant
-
-
-def recorded(
-    level: Level,
-    inputs: Sequence[Any],
-    places: Sequence[int],
-    values: Sequence[Any],
-    outs: Sequence[Any],
-    pulled: Callable[[list[Any]], list[Any]],
-) -> list[Any]:
-    """Record a call with a rule of its own; return its results as traced arrays.
-
-    Args:
-        level: the transformation.
-        inputs: the arguments.
-        places: those that are differentiated.
-        values: the values of the arguments in the transformation.
-        outs: those of the results.
-        pulled: returns the cotangents of the differentiated arguments from those of the results.
-    """
-    if level.is_forward:
-        tangents = [inputs[place]._origin for place in places]
-        return with_tangents(pulled, outs, [values[n] for n in places], tangents, level)
-    node = Own([inputs[place]._origin for place in places], outs, pulled)
-    return [Traced(y, level, (node, n)) if is_float(y) else y for n, y in enumerate(outs)]
 
 
 def kept(x: Any) -> Callable[[], Any]:

@@ -146,7 +146,7 @@ def matched(g: Any, spec: Spec, sums: bool = True, may_be_scalar: bool = False) 
     if g is None or type(g) is Part:
         return g
     if g.shape != spec.shape and not (may_be_scalar and g.shape == ()):
-        if not sums or g.size < spec.size or g.shape == ():
+        if not sums or (g.size < spec.size and g.size) or g.shape == ():
             g = dp.broadcast_to(g, spec.shape)
         else:
             more = g.ndim - spec.ndim

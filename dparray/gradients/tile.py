@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 
 from dparray._placement import Placement
 from dparray.gradients.calls import OF_CLASSES, is_array
-from dparray.gradients.kernels import is_moved, kept, recorded
+from dparray.gradients.kernels import is_moved, kept
 from dparray.gradients.public import dp
 from dparray.gradients.tape import matched
 from dparray.gradients.traced import Spec, Traced, stored
-from dparray.gradients.transforms import innermost
+from dparray.gradients.transforms import innermost, recorded
 from dparray.tilelang.adjoint import COTANGENT, OPERANDS, adjoint_of
 from dparray.tilelang.contracting import Lowered
 from dparray.tilelang.function import TileFunction

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import GradientError
@@ -21,10 +23,11 @@ from dparray.gradients.traced import (
     alias,
     check,
     constants,
+    is_float,
     leaves_of,
     value_of,
 )
-from dparray.gradients.trees import Structure, flatten, mapped, unflatten
+from dparray.gradients.trees import Structure, flatten, leaves_like, mapped, unflatten
 
 Function = Callable[..., Any]
 
@@ -46,11 +49,6 @@ class Inputs:
         self.specs: list[Spec] = []
         self._structures: list[tuple[Structure, int]] = []
         for number in numbers:
-            if not -len(arguments) <= number < len(arguments):
-                raise GradientError(
-                    f"{name}: argnums has {number}, but the call has {len(arguments)} positional "
-                    "arguments"
-                )
             leaves, structure = flatten(arguments[number])
             if not leaves:
                 raise GradientError(f"{name}: argument {number} has no arrays")
@@ -86,7 +84,7 @@ def differentiable(name: str, x: Any, what: str) -> Any:
     Raises:
         GradientError: it is neither.
     """
-    if type(x) in (float, complex):
+    if isinstance(x, float | complex | np.inexact):
         return dp.asarray(x)
     if isinstance(x, ndarray) and type(x) is not ndarray:
         x = dp.asarray(x)
@@ -103,8 +101,21 @@ def differentiable(name: str, x: Any, what: str) -> Any:
     return x
 
 
-def _numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
-    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+def _numbers(name: str, argnums: Any, arguments: Sequence[Any]) -> list[int]:
+    """Return the positions of the differentiated arguments, counted from the front."""
+    numbers = list(argnums) if isinstance(argnums, Sequence | range) else [argnums]
+    if not all(isinstance(number, int | np.integer) for number in numbers):
+        raise GradientError(f"{name}: argnums must be an integer or several, not {argnums!r}")
+    count = len(arguments)
+    for number in numbers:
+        if not -count <= number < count:
+            raise GradientError(
+                f"{name}: argnums has {number}, but the call has {count} positional arguments"
+            )
+    positions = [int(number) % count for number in numbers]
+    if len(set(positions)) < len(positions):
+        raise GradientError(f"{name}: argnums={argnums!r} has an argument twice")
+    return positions
 
 
 def _outside(x: Any, level: Level) -> Any:
@@ -158,12 +169,10 @@ def value_and_grad(
 def _value_and_grad(
     name: str, f: Function, argnums: int | Sequence[int], has_aux: bool
 ) -> Callable[..., tuple[Any, Any]]:
-    numbers = _numbers(argnums)
-
     @functools.wraps(f)
     def value_and_gradient(*arguments: Any, **options: Any) -> tuple[Any, Any]:
         with Level() as level:
-            inputs = Inputs(name, level, arguments, numbers)
+            inputs = Inputs(name, level, arguments, _numbers(name, argnums, arguments))
             result, aux = f(*inputs.arguments, **options), None
             if has_aux:
                 result, aux = _with_aux(name, result)
@@ -175,7 +184,7 @@ def _value_and_grad(
                 roots = [(result._origin, dp.ones_like(constants(value)))]
             leaves = inputs.cotangents(roots)
         trees = inputs.trees(leaves)
-        gradient = trees[0] if isinstance(argnums, int) else tuple(trees)
+        gradient = trees[0] if isinstance(argnums, int | np.integer) else tuple(trees)
         return ((value, aux) if has_aux else value), gradient
 
     return replayable(value_and_gradient)
@@ -209,6 +218,15 @@ def _check_scalar(name: str, value: Any) -> None:
         raise GradientError(
             f"{name}: the function returned a complex number, which has no gradient; return "
             "dp.real(y), dp.imag(y) or dp.abs(y)"
+        )
+    _check_float(name, value)
+
+
+def _check_float(name: str, y: Any) -> None:
+    if y.dtype.kind in "biu":
+        raise GradientError(
+            f"{name}: the function returned an array of dtype {y.dtype}, whose derivative is zero "
+            "everywhere; return floats"
         )
 
 
@@ -261,34 +279,56 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
             aux = mapped(lambda x: _copied(_outside(x, level)), aux)
         outs, structure = flatten(result)
         # The tape reads results, so the caller gets copies.
-        values = [_copied(_outside(x, level)) for x in outs]
+        values = [_copied(_result("vjp", x, level, inputs.specs)) for x in outs]
         origins = [x._origin if type(x) is Traced and x._level is level else None for x in outs]
-        specs = [Spec(x) if is_array(x) else None for x in values]
+    value = unflatten(structure, values)
+    specs = mapped(Spec, value)
 
     def pull(cotangent: Any) -> tuple[Any, ...]:
         """Return the cotangents of the operands."""
-        gs = flatten(cotangent)[0]
-        _check_tangents("vjp", "cotangent", "result", gs, values)
-        roots = [
-            (origin, matched(g, spec))
-            for origin, g, spec in zip(origins, gs, specs, strict=True)
-            if origin is not None and spec is not None
-        ]
+        gs = _tangents("vjp", "cotangent", "result", cotangent, specs)
+        roots = [(origin, g) for origin, g in zip(origins, gs, strict=True) if origin is not None]
         return tuple(inputs.trees(inputs.cotangents(roots)))
 
-    value = unflatten(structure, values)
     return (value, pull, aux) if has_aux else (value, pull)
+
+
+def _result(name: str, x: Any, level: Level, inputs: Sequence[Any]) -> Any:
+    """Return a leaf of a result as an array outside of a level; a number becomes one."""
+    x = _outside(x, level)
+    if isinstance(x, bool | int | float | complex | np.generic):
+        x = dp.asarray(x, sycl_queue=inputs[0].queue if inputs else None)
+    if not is_array(x):
+        raise GradientError(
+            f"{name}: the function returned a {type(x).__name__}; it must return arrays"
+        )
+    return x
 
 
 def _copied(x: Any) -> Any:
     return x.copy() if is_array(x) else x
 
 
-def _check_tangents(name: str, what: str, of: str, given: Sequence[Any], values: Any) -> None:
-    """Raise if tangents or cotangents do not fit the values that they belong to."""
-    if len(given) != len(values):
-        raise GradientError(f"{name}: {len(given)} {what}s for {len(values)} {of}s")
-    for t, x in zip(given, values, strict=True):
+def _tangents(name: str, what: str, of: str, given: Any, like: Any) -> list[Any]:
+    """Return tangents or cotangents as arrays, in the order of the values that they belong to.
+
+    Raises:
+        GradientError: they do not fit the values.
+    """
+    specs = flatten(like)[0]
+    count = len(flatten(given)[0])
+    if count != len(specs):
+        raise GradientError(f"{name}: {count} {what}s for {len(specs)} {of}s")
+    try:
+        leaves = list(leaves_like(given, like))
+    except ValueError:
+        raise GradientError(
+            f"{name}: the {what}s must be in tuples, lists and dicts like the {of}s"
+        ) from None
+    made = []
+    for t, x in zip(leaves, specs, strict=True):
+        if isinstance(t, float | complex):
+            t = dp.asarray(t, sycl_queue=x.queue)
         if not is_array(t):
             raise GradientError(f"{name}: a {what} is a {type(t).__name__}; it must be an array")
         if t.shape != x.shape:
@@ -297,15 +337,23 @@ def _check_tangents(name: str, what: str, of: str, given: Sequence[Any], values:
             raise dp.exceptions.ExecutionPlacementError(
                 f"{name}: a {what} is on another queue than its {of}; copy it: t.to_device(x.queue)"
             )
+        if t.dtype.kind == "c" and x.dtype.kind != "c":
+            raise GradientError(f"{name}: a {what} is complex, its {of} is not; take dp.real(t)")
+        made.append(matched(t, x))
+    return made
 
 
-def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(
+    f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
     """Return ``f(*primals)`` and its derivative along tangents, in forward mode.
 
     Args:
         f: a function of arrays, or trees of them, that returns arrays or trees of them.
-        primals: its arguments, all of which are differentiated.
+        primals: a tuple of its arguments, all of which are differentiated.
         tangents: the direction, in the structure and shapes of the arguments.
+        has_aux: whether ``f`` returns a pair of its value and anything else, which becomes a third
+            result.
 
     Raises:
         GradientError: as for :func:`vjp`.
@@ -316,63 +364,73 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
         >>> slope.tolist()
         [2.0, 4.0]
     """
+    return _jvp("jvp", f, primals, tangents, has_aux)
+
+
+def _jvp(name: str, f: Function, primals: Any, tangents: Any, has_aux: bool) -> tuple[Any, ...]:
+    if not (isinstance(primals, tuple | list) and isinstance(tangents, tuple | list)):
+        raise GradientError(f"{name}: primals and tangents must be tuples: dp.jvp(f, (x,), (t,))")
     points, structure = flatten(tuple(primals))
-    points = [differentiable("jvp", x, "a primal") for x in points]
-    directions = [
-        dp.asarray(t) if isinstance(t, float | complex) else t for t in flatten(tuple(tangents))[0]
-    ]
-    _check_tangents("jvp", "tangent", "primal", directions, points)
+    points = [differentiable(name, x, "a primal") for x in points]
+    like = unflatten(structure, map(Spec, points))
+    directions = _tangents(name, "tangent", "primal", tuple(tangents), like)
     with Level(is_forward=True) as level:
         arguments = []
         for x, t in zip(points, directions, strict=True):
             point = alias(x) if type(x) is Traced else x
             t = alias(t) if type(t) is Traced else t.copy()
             arguments.append(with_tangent(point, level, t))
-        outs, of_result = flatten(f(*unflatten(structure, arguments)))
-        values = [_outside(x, level) for x in outs]
+        result, aux = f(*unflatten(structure, arguments)), None
+        if has_aux:
+            result, aux = _with_aux(name, result)
+            aux = mapped(lambda x: _outside(x, level), aux)
+        outs, of_result = flatten(result)
+        values = [_result(name, x, level, points) for x in outs]
         moved = [
             x._origin if type(x) is Traced and x._level is level else _zeros(v)
             for x, v in zip(outs, values, strict=True)
         ]
-    return unflatten(of_result, values), unflatten(of_result, moved)
+    both = unflatten(of_result, values), unflatten(of_result, moved)
+    return (*both, aux) if has_aux else both
 
 
 def _zeros(x: Any) -> Any:
-    return dp.zeros_like(constants(x)) if is_array(x) else 0.0
+    return dp.zeros_like(constants(x))
 
 
-def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return ``f(*primals)``, and its derivative there as a function of tangents.
 
-    The function is called once; each call of the derivative runs its linear part only.
+    The function is called once; each call of the derivative runs its linear part only. With
+    ``has_aux=True`` the function returns a pair, whose second part becomes a third result.
 
     Example:
         >>> y, slope = dp.linearize(lambda x: x**3, dp.asarray([1.0, 2.0]))
         >>> slope(dp.ones(2)).tolist(), slope(dp.full(2, 2.0)).tolist()
         ([3.0, 12.0], [6.0, 24.0])
     """
-    value, pull = vjp(f, *primals)
+    value, pull, *aux = vjp(f, *primals, has_aux=has_aux)
     outs, structure = flatten(value)
     with Level() as level:
         inputs = Inputs("linearize", level, [[dp.zeros_like(constants(x)) for x in outs]], (0,))
-        pulled = flatten(pull(unflatten(structure, inputs.arguments[0])))[0]
-        origins = [x._origin if type(x) is Traced and x._level is level else None for x in pulled]
-    specs = [Spec(x) for x in pulled]
+        pulled = pull(unflatten(structure, inputs.arguments[0]))
+        origins = [
+            x._origin if type(x) is Traced and x._level is level else None
+            for x in flatten(pulled)[0]
+        ]
+    specs = mapped(Spec, pulled)
 
     def derivative(*tangents: Any) -> Any:
-        ts = flatten(tangents)[0]
-        _check_tangents("linearize", "tangent", "argument", ts, specs)
-        roots = [
-            (origin, matched(t, spec))
-            for origin, t, spec in zip(origins, ts, specs, strict=True)
-            if origin is not None
-        ]
+        ts = _tangents("linearize", "tangent", "argument", tangents, specs)
+        roots = [(origin, t) for origin, t in zip(origins, ts, strict=True) if origin is not None]
         return unflatten(structure, inputs.cotangents(roots))
 
-    return value, derivative
+    return (value, derivative, *aux)
 
 
-def jacobian(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def jacobian(
+    f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """Return a function that returns the Jacobian of ``f``.
 
     It has the shape of the result followed by that of the argument. For trees it has the structure
@@ -383,77 +441,105 @@ def jacobian(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any
     Args:
         f: a function of arrays, or trees of them.
         argnums: the positions of the arguments to differentiate by.
+        has_aux: whether ``f`` returns a pair of its value and anything else, which is returned
+            with the Jacobian.
 
     Example:
         >>> J = dp.jacobian(lambda x: dp.stack([x[0] * x[1], x[1] ** 2]))
         >>> J(dp.asarray([2.0, 3.0])).tolist()
         [[3.0, 2.0], [0.0, 6.0]]
     """
-    numbers = _numbers(argnums)
 
     @functools.wraps(f)
     def derivative(*arguments: Any, **options: Any) -> Any:
-        def of_chosen(*chosen: Any) -> Any:
-            given = list(arguments)
-            for number, x in zip(numbers, chosen, strict=True):
-                given[number] = x
-            return f(*given, **options)
-
-        chosen = [arguments[number] for number in numbers]
-        points, structure = flatten(chosen)
-        points = [differentiable("jacobian", x, "an argument") for x in points]
-        made = _jacobian(of_chosen, points, structure)
-        if isinstance(argnums, int):
-            outs, of_result = made
-            return unflatten(of_result, [unflatten(structure, row)[0] for row in outs])
-        outs, of_result = made
-        return unflatten(of_result, [tuple(unflatten(structure, row)) for row in outs])
+        of_chosen, points, structure = _of_chosen("jacobian", f, argnums, arguments, options)
+        rows, of_result, aux = _jacobian(of_chosen, points, structure, has_aux)
+        made = unflatten(of_result, [_by_argument(structure, row, argnums) for row in rows])
+        return (made, *aux) if has_aux else made
 
     return replayable(derivative)
 
 
-def _jacobian(f: Function, points: list[Any], structure: Structure) -> tuple[list[Any], Structure]:
-    """Return the derivatives of each result by each argument."""
-    value, pull = vjp(f, *unflatten(structure, points))
+def _of_chosen(
+    name: str, f: Function, argnums: Any, arguments: Sequence[Any], options: dict[str, Any]
+) -> tuple[Function, list[Any], Structure]:
+    """Return a function of the differentiated arguments, their leaves and their structure."""
+    numbers = _numbers(name, argnums, arguments)
+
+    def of_chosen(*chosen: Any) -> Any:
+        given = list(arguments)
+        for number, x in zip(numbers, chosen, strict=True):
+            given[number] = x
+        return f(*given, **options)
+
+    points, structure = flatten([arguments[number] for number in numbers])
+    return of_chosen, [differentiable(name, x, "an argument") for x in points], structure
+
+
+def _by_argument(structure: Structure, leaves: Sequence[Any], argnums: Any) -> Any:
+    """Return values of the differentiated arguments: of one, or a tuple for several."""
+    trees = unflatten(structure, leaves)
+    return trees[0] if isinstance(argnums, int | np.integer) else tuple(trees)
+
+
+def _jacobian(
+    f: Function, points: list[Any], structure: Structure, has_aux: bool
+) -> tuple[list[Any], Structure, list[Any]]:
+    """Return the derivatives of each result by each argument, and the auxiliary result, if any."""
+    value, pull, *aux = vjp(f, *unflatten(structure, points), has_aux=has_aux)
     outs, of_result = flatten(value)
+    for y in outs:
+        _check_float("jacobian", y)
     if sum(x.size for x in points) < sum(y.size for y in outs):
-        return _by_columns(f, points, structure, len(outs)), of_result
+        return (_by_columns("jacobian", f, points, structure, has_aux)[0], of_result, aux)
     rows = []
     for number, y in enumerate(outs):
-        parts: list[list[Any]] = [[] for _ in points]
-        for at in range(y.size):
-            gs = [_unit(at, y) if i == number else _zeros(other) for i, other in enumerate(outs)]
-            for part, g in zip(parts, flatten(pull(unflatten(of_result, gs)))[0], strict=True):
-                part.append(g)
-        rows.append([_stacked(part, y, x) for part, x in zip(parts, points, strict=True)])
-    return rows, of_result
+        units = [unflatten(of_result, gs) for gs in _units(outs, number)]
+        parts = [flatten(pull(gs))[0] for gs in units]
+        rows.append(
+            [_stacked([part[at] for part in parts], 0, y, x) for at, x in enumerate(points)]
+        )
+    return rows, of_result, aux
 
 
-def _stacked(parts: list[Any], y: Any, x: Any) -> Any:
-    if not parts:
-        return dp.zeros_like(constants(x), shape=(*y.shape, *x.shape))
-    return dp.reshape(dp.stack(parts), (*y.shape, *x.shape))
+def _by_columns(
+    name: str, f: Function, points: list[Any], structure: Structure, has_aux: bool
+) -> tuple[list[Any], list[Any]]:
+    """Return the derivatives of each result by each argument in forward mode."""
 
+    def moved(tangents: list[Any]) -> tuple[Any, ...]:
+        primals = unflatten(structure, points)
+        return _jvp(name, f, primals, unflatten(structure, tangents), has_aux)
 
-def _by_columns(f: Function, points: list[Any], structure: Structure, count: int) -> list[Any]:
-    columns: list[list[list[Any]]] = [[[] for _ in points] for _ in range(count)]
-    outs: list[Any] = []
-    for number, x in enumerate(points):
-        for at in range(x.size):
-            ts = [_unit(at, x) if i == number else _zeros(other) for i, other in enumerate(points)]
-            value, moved = jvp(f, unflatten(structure, points), unflatten(structure, ts))
-            outs = flatten(value)[0]
-            for column, t in zip(columns, flatten(moved)[0], strict=True):
-                column[number].append(t)
-    return [
+    columns: list[list[Any]] = [[] for _ in points]
+    result: tuple[Any, ...] | None = None
+    for number, column in enumerate(columns):
+        for tangents in _units(points, number):
+            result = moved(tangents)
+            column.append(flatten(result[1])[0])
+    # Arguments without elements have no directions.
+    value, _, *aux = result or moved(list(map(_zeros, points)))
+    rows = [
         [
-            dp.reshape(dp.stack(part, axis=-1), (*y.shape, *x.shape))
-            if part
-            else dp.zeros_like(constants(y), shape=(*y.shape, *x.shape))
-            for part, x in zip(column, points, strict=True)
+            _stacked([t[at] for t in column], -1, y, x)
+            for column, x in zip(columns, points, strict=True)
         ]
-        for column, y in zip(columns, outs, strict=True)
+        for at, y in enumerate(flatten(value)[0])
     ]
+    return rows, aux
+
+
+def _units(arrays: Sequence[Any], number: int) -> Iterator[list[Any]]:
+    """Yield the directions of all elements of one of several arrays."""
+    for at in range(arrays[number].size):
+        yield [_unit(at, x) if i == number else _zeros(x) for i, x in enumerate(arrays)]
+
+
+def _stacked(parts: list[Any], axis: int, y: Any, x: Any) -> Any:
+    shape = (*y.shape, *x.shape)
+    if not parts:
+        return dp.zeros_like(constants(y), shape=shape)
+    return dp.reshape(dp.stack(parts, axis=axis), shape)
 
 
 def _unit(at: int, like: Any) -> Any:
@@ -464,37 +550,31 @@ def _unit(at: int, like: Any) -> Any:
     return dp.reshape(made, like.shape)
 
 
-def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def hessian(
+    f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """Return a function that returns the Hessian of ``f``, forward over reverse.
 
     Args:
         f: a function as for :func:`grad`.
         argnums: the positions of the arguments to differentiate by.
+        has_aux: whether ``f`` returns a pair of its value and anything else, which is returned
+            with the Hessian.
 
     Example:
         >>> H = dp.hessian(lambda x: x[0] ** 2 * x[1])
         >>> H(dp.asarray([1.0, 2.0])).tolist()
         [[4.0, 2.0], [2.0, 0.0]]
     """
-    numbers = _numbers(argnums)
-    gradient = grad(f, argnums)
+    gradient = grad(f, argnums, has_aux)
 
     @functools.wraps(f)
     def derivative(*arguments: Any, **options: Any) -> Any:
-        def of_chosen(*chosen: Any) -> Any:
-            given = list(arguments)
-            for number, x in zip(numbers, chosen, strict=True):
-                given[number] = x
-            return gradient(*given, **options)
-
-        points, structure = flatten([arguments[number] for number in numbers])
-        points = [differentiable("hessian", x, "an argument") for x in points]
-        rows = _by_columns(of_chosen, points, structure, len(points))
-        if isinstance(argnums, int):
-            made = [unflatten(structure, row)[0] for row in rows]
-            return unflatten(structure, made)[0]
-        made = [tuple(unflatten(structure, row)) for row in rows]
-        return tuple(unflatten(structure, made))
+        of_chosen, points, structure = _of_chosen("hessian", gradient, argnums, arguments, options)
+        rows, aux = _by_columns("hessian", of_chosen, points, structure, has_aux)
+        made = [_by_argument(structure, row, argnums) for row in rows]
+        made = _by_argument(structure, made, argnums)
+        return (made, *aux) if has_aux else made
 
     return replayable(derivative)
 
@@ -511,7 +591,7 @@ def hvp(f: Function, primals: Sequence[Any] | Any, tangents: Sequence[Any] | Any
         >>> dp.hvp(lambda x: dp.sum(x**3), dp.asarray([1.0, 2.0]), dp.ones(2)).tolist()
         [6.0, 12.0]
     """
-    return jvp(grad(f), (primals,), (tangents,))[1]
+    return _jvp("hvp", grad(f), (primals,), (tangents,), has_aux=False)[1]
 
 
 def stop_gradient(x: Any) -> Any:
@@ -529,7 +609,7 @@ def custom_gradient(f: Function) -> Function:
 
     The function returns its value and a rule: a function that takes the cotangent of the value and
     returns the cotangent of each argument, a tuple if there are several; ``None`` stands for zero.
-    Forward mode transposes the rule.
+    Forward mode transposes the rule. Keyword arguments are constants.
 
     Raises:
         GradientError: the rule returns another number of cotangents or another shape; the function
@@ -544,14 +624,14 @@ def custom_gradient(f: Function) -> Function:
     """
 
     @functools.wraps(f)
-    def with_rule(*arguments: Any) -> Any:
+    def with_rule(*arguments: Any, **options: Any) -> Any:
         flat, structure = flatten(arguments)
         level = innermost(flat)
         if level is None:
-            return f(*arguments)[0]
+            return _value_and_rule(f, f(*arguments, **options))[0]
         places = [i for i, x in enumerate(flat) if type(x) is Traced and x._level is level]
         values = [_snapshot(x, level) for x in flat]
-        result, rule = f(*unflatten(structure, values))
+        result, rule = _value_and_rule(f, f(*unflatten(structure, values), **options))
         outs, of_result = flatten(result)
         _check_captured(f, outs, level)
 
@@ -565,12 +645,8 @@ def custom_gradient(f: Function) -> Function:
                 )
             return _cotangents_of(f, given, arguments, values, places)
 
-        if level.is_forward:
-            tangents = [flat[place]._origin for place in places]
-            moving = [values[place] for place in places]
-            return unflatten(of_result, with_tangents(transposed, outs, moving, tangents, level))
-        node = Own([flat[place]._origin for place in places], outs, transposed)
-        return unflatten(of_result, [Traced(y, level, (node, i)) for i, y in enumerate(outs)])
+        made = recorded(level, flat, places, values, outs, transposed)
+        return unflatten(of_result, made)
 
     return with_rule
 
@@ -587,6 +663,15 @@ class Own(Node):
     def pull(self, cotangents: list[Any]) -> Sequence[Any]:
         """Return the cotangents of the operands."""
         return self._rule(list(map(as_large, cotangents, self.specs)))
+
+
+def _value_and_rule(f: Function, result: Any) -> tuple[Any, Function]:
+    if not (isinstance(result, tuple) and len(result) == 2 and callable(result[1])):
+        raise GradientError(
+            f"{_name(f)}: a function of dp.custom_gradient must return (value, rule), where the "
+            "rule is a function of the cotangent"
+        )
+    return result
 
 
 def _name(f: Function) -> str:
@@ -625,8 +710,13 @@ def _cotangents_of(
 ) -> list[Any]:
     leaves: list[Any] = []
     for g, argument in zip(given, arguments, strict=True):
-        count = len(flatten(argument)[0])
-        leaves += [None] * count if g is None else [g] if count == 1 else flatten(g)[0]
+        try:
+            leaves += [None] * len(flatten(argument)[0]) if g is None else leaves_like(g, argument)
+        except ValueError:
+            raise GradientError(
+                f"{_name(f)}: its rule must return a cotangent in tuples, lists and dicts like the "
+                "argument"
+            ) from None
     made = []
     for place in places:
         g = leaves[place]
@@ -639,7 +729,32 @@ def _cotangents_of(
     return made
 
 
-def with_tangents(
+def recorded(
+    level: Level,
+    inputs: Sequence[Any],
+    places: Sequence[int],
+    values: Sequence[Any],
+    outs: Sequence[Any],
+    pulled: Function,
+) -> list[Any]:
+    """Record a call with a rule of its own; return its results as traced arrays.
+
+    Args:
+        level: the transformation.
+        inputs: the arguments.
+        places: those that are differentiated.
+        values: the values of the arguments in the transformation.
+        outs: those of the results.
+        pulled: returns the cotangents of the differentiated arguments from those of the results.
+    """
+    if level.is_forward:
+        tangents = [inputs[place]._origin for place in places]
+        return _with_tangents(pulled, outs, [values[n] for n in places], tangents, level)
+    node = Own([inputs[place]._origin for place in places], outs, pulled)
+    return [Traced(y, level, (node, n)) if is_float(y) else y for n, y in enumerate(outs)]
+
+
+def _with_tangents(
     rule: Function,
     outs: Sequence[Any],
     inputs: Sequence[Any],
@@ -702,7 +817,6 @@ def checkpoint(f: Function) -> Function:
             return cotangents
 
         specs = [Spec(y) for y in outs]
-        node = Own([flat[place]._origin for place in places], outs, pulled)
-        return unflatten(of_result, [Traced(y, level, (node, i)) for i, y in enumerate(outs)])
+        return unflatten(of_result, recorded(level, flat, places, values, outs, pulled))
 
     return recomputed

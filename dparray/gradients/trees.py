@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 #: The structure of a tree: a function from an iterator of leaves to the tree.
 Structure = Callable[[Iterator[Any]], Any]
+
+
+class _Parts(NamedTuple):
+    """The parts of a tree, their names, and the function that makes a tree of others."""
+
+    names: Sequence[Any]
+    values: Sequence[Any]
+    make: Callable[[Sequence[Any]], Any]
+
+
+def _parts(tree: Any) -> _Parts | None:
+    """Return the parts of a tree, or ``None`` for a leaf."""
+    cls: Any = type(tree)
+    if tree is None:
+        return _Parts((), (), lambda _: None)
+    if isinstance(tree, dict):
+        names = list(tree)
+        new = partial(cls, tree.default_factory) if isinstance(tree, defaultdict) else cls
+        return _Parts(names, list(tree.values()), lambda xs: new(zip(names, xs, strict=True)))
+    if isinstance(tree, list | tuple):
+        return _Parts(range(len(tree)), tree, getattr(cls, "_make", cls))
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        names = [
+            f.name for f in dataclasses.fields(tree) if f.init and not f.metadata.get("static")
+        ]
+        return _Parts(
+            names,
+            [getattr(tree, name) for name in names],
+            lambda xs: dataclasses.replace(tree, **dict(zip(names, xs, strict=True))),
+        )
+    return None
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
@@ -17,6 +50,15 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """
     leaves: list[Any] = []
     return leaves, _structure(tree, leaves)
+
+
+def _structure(tree: Any, leaves: list[Any]) -> Structure:
+    parts = _parts(tree)
+    if parts is None:
+        leaves.append(tree)
+        return next
+    make, inner = parts.make, [_structure(value, leaves) for value in parts.values]
+    return lambda values: make([part(values) for part in inner])
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
@@ -30,31 +72,20 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     return unflatten(structure, map(function, leaves))
 
 
-def _structure(tree: Any, leaves: list[Any]) -> Structure:
-    if tree is None:
-        return lambda _: None
-    if isinstance(tree, dict):
-        cls, names = type(tree), list(tree)
-        inner = [_structure(value, leaves) for value in tree.values()]
-        return lambda values: cls(zip(names, [part(values) for part in inner], strict=True))
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        make, inner = type(tree), [_structure(value, leaves) for value in tree]
-        return lambda values: make(*[part(values) for part in inner])
-    if isinstance(tree, list | tuple):
-        sequence, inner = type(tree), [_structure(value, leaves) for value in tree]
-        return lambda values: sequence([part(values) for part in inner])
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        fields = [
-            field.name
-            for field in dataclasses.fields(tree)
-            if field.init and not field.metadata.get("static")
-        ]
-        inner = [_structure(getattr(tree, name), leaves) for name in fields]
+def leaves_like(tree: Any, model: Any) -> Iterator[Any]:
+    """Yield the leaves of a tree in the order of another's, whose dicts may be ordered otherwise.
 
-        def rebuilt(values: Iterator[Any]) -> Any:
-            parts = [part(values) for part in inner]
-            return dataclasses.replace(tree, **dict(zip(fields, parts, strict=True)))
-
-        return rebuilt
-    leaves.append(tree)
-    return next
+    Raises:
+        ValueError: the trees have different structures.
+    """
+    mine, others = _parts(tree), _parts(model)
+    if mine is None or others is None:
+        if mine is not others:
+            raise ValueError
+        yield tree
+    else:
+        values = dict(zip(mine.names, mine.values, strict=True))
+        if values.keys() != set(others.names):
+            raise ValueError
+        for name, value in zip(others.names, others.values, strict=True):
+            yield from leaves_like(values[name], value)

@@ -15,11 +15,11 @@ from dparray._functions.user_functions import ElementwiseFunction
 from dparray._kernel.function import KernelFunction
 from dparray._type_keys import code_of
 from dparray.gradients.calls import OF_CLASSES
-from dparray.gradients.kernels import Form, called, is_moved, kept, recorded
+from dparray.gradients.kernels import Form, called, is_moved, kept
 from dparray.gradients.public import dp
 from dparray.gradients.tape import matched
 from dparray.gradients.traced import Spec, Traced, is_float
-from dparray.gradients.transforms import innermost
+from dparray.gradients.transforms import innermost, recorded
 from dparray.kernel_api import Range
 
 #: The kernels of functions, by which of their operands are arrays.

@@ -135,12 +135,10 @@ def _in_place(a: Any, b: Any, *_: Any) -> None:
 
 STATEMENTS: list[Callable[..., Any]] = [
     *(_write_slice, _add_to_slice, _write_mask, _write_rows, _write_view, _write_reversed),
-    *(
-        _in_place,
-        lambda a, b, *_: a * b,
-        lambda a, b, *_: a + b[::-1],
-        lambda a, b, *_: a / (b * b + 1),
-    ),
+    _in_place,
+    lambda a, b, *_: a * b,
+    lambda a, b, *_: a + b[::-1],
+    lambda a, b, *_: a / (b * b + 1),
     lambda a, b, mask, *_: dp.where(mask, a, b),
     lambda a, b, mask, at, *_: dp.sum(a[at], axis=0) * b,
     lambda a, b, mask, at, square: a @ square,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 import threading
@@ -77,6 +78,30 @@ def test_auxiliary_results_are_returned() -> None:
         dp.grad(lambda x: dp.sum(x), has_aux=True)(x)
 
 
+def test_all_transformations_return_auxiliary_results() -> None:
+    def f(x: Any) -> Any:
+        return x**3, {"twice": 2 * x, "text": "unchanged"}
+
+    x, t = array(1.0, 2.0), array(1.0, 10.0)
+    total = lambda x: (dp.sum(f(x)[0]), f(x)[1])  # noqa: E731
+    J, of_jacobian = dp.jacobian(f, has_aux=True)(x)
+    columns, of_columns = dp.jacobian(lambda x: (f(x)[0][None] * t[:, None], f(x)[1]), 0, True)(x)
+    H, of_hessian = dp.hessian(total, has_aux=True)(x)
+    value, slope, of_jvp = dp.jvp(f, (x,), (t,), has_aux=True)
+    result, derivative, of_linearize = dp.linearize(f, x, has_aux=True)
+    assert J.tolist() == [[3.0, 0.0], [0.0, 12.0]]
+    assert columns.tolist() == [J.tolist(), (10 * J).tolist()]
+    assert H.tolist() == [[6.0, 0.0], [0.0, 12.0]]
+    assert value.tolist() == result.tolist() == [1.0, 8.0]
+    assert slope.tolist() == derivative(t).tolist() == [3.0, 120.0]
+    for aux in (of_jacobian, of_columns, of_hessian, of_jvp, of_linearize):
+        assert aux["twice"].tolist() == [2.0, 4.0]
+        assert aux["text"] == "unchanged"
+    for transform in (dp.jacobian, dp.hessian):
+        with pytest.raises(GradientError, match="has_aux"):
+            transform(dp.sum, has_aux=True)(x)
+
+
 class Pair(NamedTuple):
     first: Any
     second: Any
@@ -111,6 +136,35 @@ def test_arguments_may_be_trees() -> None:
     assert pair.second[0].tolist() == [1.0]
     assert pair.second[1] is None
     assert gradient["scale"].item() == 11.0
+
+
+def test_trees_are_compared_by_their_names() -> None:
+    x, zero = array(1.0, 2.0), array(0.0, 0.0)
+    _, pull = dp.vjp(lambda x: {"a": 2 * x, "b": [3 * x, None]}, x)
+    assert pull({"b": [x, None], "a": zero})[0].tolist() == [3.0, 6.0]
+    f = lambda tree: 2 * tree["a"] + tree["b"]  # noqa: E731
+    assert dp.jvp(f, ({"a": x, "b": x},), ({"b": zero, "a": x},))[1].tolist() == [2.0, 4.0]
+    _, derivative = dp.linearize(f, {"a": x, "b": x})
+    assert derivative({"b": zero, "a": x}).tolist() == [2.0, 4.0]
+    rule = lambda tree: (f(tree), lambda g: {"b": g, "a": 2 * g})  # noqa: E731
+    gradient = dp.grad(lambda tree: dp.sum(dp.custom_gradient(rule)(tree)))({"a": x, "b": x})
+    assert gradient["a"].tolist() == [2.0, 2.0]
+    known = collections.defaultdict(list, b=x, a=x)
+    gradient = dp.grad(lambda tree: dp.sum(f(tree)))(known)
+    assert (type(gradient), gradient.default_factory) == (collections.defaultdict, list)
+    assert gradient["a"].tolist() == [2.0, 2.0]
+
+
+def test_numbers_become_arrays() -> None:
+    queue = dp.default_device().new_queue()
+    x = dp.asarray(2.0, device=queue)
+    value, pull = dp.vjp(lambda x: (x**3, 1.5), x)
+    assert value[1].device == queue
+    assert pull((1.0, 0.0))[0].item() == 12.0
+    assert dp.jvp(lambda x: x**3, (x,), (1.0,))[1].item() == 12.0
+    gradient = dp.grad(lambda tree: tree[0] * tree[1])([np.float32(2.0), np.float64(3.0)])
+    assert [g.dtype for g in gradient] == [np.float32, np.float64]
+    assert dp.jacobian(lambda x: 2.0)(dp.ones(2)).tolist() == [0.0, 0.0]
 
 
 def test_second_and_third_derivatives() -> None:
@@ -218,6 +272,8 @@ def test_hessians() -> None:
     assert rows[0][1].tolist() == [[2.0, 0.0], [0.0, 4.0]]
     assert rows[1][0].tolist() == [[2.0, 0.0], [0.0, 4.0]]
     assert rows[1][1].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert dp.hessian(lambda x: dp.sum(x**2))(dp.ones((0, 3))).shape == (0, 3, 0, 3)
+    assert dp.jacobian(lambda x: dp.sum(x) + dp.ones(2))(dp.ones(0)).shape == (2, 0)
     product = dp.hvp(lambda x: f(x, y), x, array(1.0, -1.0))
     assert product.tolist() == [5.0, -7.0]
 
@@ -361,6 +417,17 @@ def test_checkpoint_refuses_captured_arrays() -> None:
         (lambda: dp.vjp(dp.sin, dp.ones(2))[1]([dp.ones(2)] * 2), "2 cotangents"),
         (lambda: dp.jvp(dp.sin, (dp.ones(2),), (dp.ones(3),)), r"shape \(3,\)"),
         (lambda: dp.jvp(dp.sin, (dp.ones(2),), ()), "0 tangents"),
+        (lambda: dp.jvp(dp.sin, dp.ones(2), dp.ones(2)), "must be tuples"),
+        (lambda: dp.jvp(dp.sin, (dp.ones(2),), (1j * dp.ones(2),)), "complex"),
+        (lambda: dp.vjp(lambda x: {"a": x}, dp.ones(2))[1]({"b": dp.ones(2)}), "dicts like"),
+        (lambda: dp.vjp(lambda x: "text", dp.ones(2)), "returned a str"),
+        (lambda: dp.hvp(dp.sum, dp.ones(2), dp.ones(3)), r"hvp: .*shape \(3,\)"),
+        (lambda: dp.grad(lambda x, y: dp.sum(x * y), (0, -2))(dp.ones(2), dp.ones(2)), "twice"),
+        (lambda: dp.grad(dp.sum, 0.0)(dp.ones(2)), "argnums must be"),
+        (lambda: dp.hessian(dp.sum, 1)(dp.ones(2)), "hessian: argnums"),
+        (lambda: dp.grad(lambda x: dp.sum(x > 0))(dp.ones(2)), "int64, whose derivative is zero"),
+        (lambda: dp.jacobian(dp.argsort)(dp.ones(2)), "whose derivative is zero"),
+        (lambda: dp.custom_gradient(lambda x: x)(dp.ones(2)), "must return .value, rule."),
     ],
 )
 def test_wrong_uses_raise(call: Any, message: str) -> None:
