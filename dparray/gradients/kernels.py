@@ -238,14 +238,21 @@ class Form:
 
     def created(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outputs: zeros, or copies of inputs."""
-        like = next(x for x in values.values() if isinstance(x, ndarray) and x.dtype.kind in "fc")
+        floats = (x for x in values.values() if is_float(x))
         made = {}
         for name, shape in self.outputs.items():
             if shape is None:
                 made[name] = dp.ascontiguousarray(values[name].copy())
                 continue
-            spec = Spec(values[shape]) if isinstance(shape, str) else Spec(like).reshaped(shape)
-            made[name] = spec.zeros()
+            like = values[shape] if isinstance(shape, str) else next(floats, None)
+            if not isinstance(like, ndarray):
+                raise GradientError(
+                    f"{self.title}: output {name!r} has the dtype and placement of "
+                    f"{'its first input of floats' if like is None else f'input {shape!r}'}, which "
+                    "must be an array of dparray; write dp.asarray(x)"
+                )
+            spec = Spec(like)
+            made[name] = (spec if isinstance(shape, str) else spec.reshaped(shape)).zeros()
         return made
 
     def run(self, space: Any, wanted: Sequence[str], *inputs: Any) -> tuple[Any, ...]:

@@ -369,5 +369,9 @@ def test_wrong_outputs_are_refused() -> None:
     shards = dp.distribute(dp.ones(4), [dp.default_device()])
     with pytest.raises(dp.GradientError, match="a range over several devices"):
         f(dp.sharding.ShardedRange(shards), dp.ones(4))
+    with pytest.raises(dp.GradientError, match="input 'u', which must be an array of dparray"):
+        f(4, np.ones(4))
+    with pytest.raises(dp.GradientError, match="first input of floats, which must be an array"):
+        dp.differentiable(code.gather, out=4)(4, dp.arange(4), dp.arange(4))
     with pytest.raises(dp.GradientError, match="its inputs are u, after the range; got 2"):
         f(4, dp.ones(4), dp.ones(4))
