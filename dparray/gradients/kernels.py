@@ -107,6 +107,16 @@ class AdjointKernel(KernelFunction):
         return Derived(self.description, program)
 
     @property
+    def indexed(self) -> tuple[str, ...]:
+        """The arguments whose indices gradients have, here or in the original, if it is an adjoint.
+
+        Their gradients are contiguous, and so must they be.
+        """
+        inner = self.form.kernel
+        further = inner.indexed if isinstance(inner, AdjointKernel) else ()
+        return *self.wanted, *self.form.updated, *further
+
+    @property
     def description(self) -> str:
         """A text that differs from that of other kernels of the same function."""
         form = self.form
@@ -311,7 +321,7 @@ class AdjointForm(Form):
         values = dict(zip(self.inputs, inputs, strict=True))
         kernel = self.kernel
         cotangents = [n for n in kernel.given if n in values and n.startswith(cotangent(""))]
-        for name in (*kernel.wanted, *cotangents, *kernel.form.updated):
+        for name in (*kernel.indexed, *cotangents):
             x = dp.ascontiguousarray(values[name])
             # A broadcast array of equal elements may share their memory.
             values[name] = x if x.flags.writeable else x.copy()

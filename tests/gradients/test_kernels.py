@@ -231,6 +231,8 @@ def test_second_derivatives(kernel: Any, space: Any, out: Any, arguments: tuple[
     primal, tangent = dp.asarray(x), dp.asarray(along)
     _, found = dp.jvp(gradient, (primal,), (tangent,))
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5, tolerance)
+    _, found = dp.jvp(gradient, (dp.asarray(np.stack([x, x], -1))[..., 0],), (tangent,))
+    np.testing.assert_allclose(found.asnumpy(), expected, 1e-5, tolerance)
     _, pull = dp.vjp(gradient, primal)
     np.testing.assert_allclose(pull(tangent)[0].asnumpy(), expected, 1e-5, tolerance)
     _, slope = dp.jvp(lambda x: f(x, *rest) ** 2, (primal,), (tangent,))
