@@ -125,6 +125,7 @@ def adjoint(
     rules: Rules,
     updated: Collection[str] = (),
     cleared: Collection[str] = (),
+    copied: Collection[str] = (),
 ) -> Adjoint:
     """Return the adjoint of a program, which is changed to its structured form.
 
@@ -136,12 +137,14 @@ def adjoint(
         rules: the derivatives of operations.
         updated: the outputs whose elements from before the launch are arguments, too.
         cleared: the outputs whose cotangents become 0 where they are written.
+        copied: the wanted arguments of whose gradient each work-item has a copy: the gradient has
+            one more axis, in front.
 
     Raises:
         NoDerivative: the program, or a part of it, has none.
     """
     bring_into_form(function)
-    return Writer(function, dimensions, wanted, outputs, rules, updated, cleared).run()
+    return Writer(function, dimensions, wanted, outputs, rules, updated, cleared, copied).run()
 
 
 def bring_into_form(function: Function) -> None:
@@ -198,7 +201,9 @@ class Writer:
         rules: Rules,
         updated: Collection[str] = (),
         cleared: Collection[str] = (),
+        copied: Collection[str] = (),
     ) -> None:
+        self.copied = copied
         self.function, self.outputs, self.rules = function, outputs, {**rules, **_OTHERS}
         self.wanted = [name for name in arrays_of(function) if name in wanted]
         self.scope = _Scope()
@@ -216,7 +221,10 @@ class Writer:
         self.gradients: dict[str, Op] = {}
         _check(function, outputs)
         self.varied = _varied(function, {*self.wanted, *outputs})
-        self.own = {name: _is_own(function, name, dimensions, False) for name in self.wanted}
+        self.own = {
+            name: name in copied or _is_own(function, name, dimensions, False)
+            for name in self.wanted
+        }
         # Two work-items that write the same element are a race in the program, too.
         self.own |= {name: _is_own(function, name, dimensions, True) for name in outputs}
         check_reads(function, self.own, outputs)
@@ -282,10 +290,19 @@ class Writer:
             assert isinstance(pointer.type, Pointer)
             element = pointer.type.element
             parts = array_parameters(
-                gradient(name), F32 if element.bits == 16 else element, dimensions
+                gradient(name),
+                F32 if element.bits == 16 else element,
+                dimensions + (name in self.copied),
             )
             made += parts
             self.gradients[name] = parts[2]
+            if name in self.copied:
+                at, _ = linear_item(self.function, self.entry, self.value)
+                for length in parts[4 : 4 + dimensions]:
+                    at = Op("mul", I64, [at, length])
+                    self.entry.append(at)
+                self.gradients[name] = Op("offset", parts[2].type, [parts[2], at])
+                self.entry.append(self.gradients[name])
 
     # -- ops --------------------------------------------------------------------------------------
 

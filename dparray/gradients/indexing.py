@@ -11,6 +11,7 @@ from dparray._array.ndarray import ndarray
 from dparray._layout import is_basic_index
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import (
+    COMPOSED,
     ROWS_BY_NAME,
     WRITING,
     apply,
@@ -190,10 +191,6 @@ def _compress(condition: Any, x: Any, axis: Any = None) -> Any:
     return dp.take(dp.reshape(x, (-1,)), at) if axis is None else dp.take(x, at, axis=axis)
 
 
-def _extract(condition: Any, x: Any) -> Any:
-    return _compress(condition, x)
-
-
 def _choose(at: Any, choices: Any, **options: Any) -> Any:
     if options:
         raise GradientError("choose: has a derivative without out= and mode= only")
@@ -323,7 +320,8 @@ def _enter() -> None:
     ROWS_BY_NAME["scatter"] = Linear("scatter", _scattered_or_recorded, _of_scatter)
     register("take", Linear("take", dp.take, _of_take))
     register("take_along_axis", Linear("take_along_axis", dp.take_along_axis, _of_take_along_axis))
-    compose(globals(), "compress choose select piecewise extract delete insert")
+    compose(globals(), "compress choose select piecewise delete insert")
+    COMPOSED[dp.extract] = _compress
     compose(globals(), "put put_along_axis place putmask copyto fill_diagonal", WRITING)
     WRITING[dp.add.at] = _add_at
     WRITING[ndarray.__setitem__] = setitem

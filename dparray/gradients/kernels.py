@@ -41,6 +41,9 @@ from dparray.kernel_api import NdRange, Range
 
 #: Below this many elements for each unit of a device, exchanged loops do not fill it.
 _MIN_ITEMS_PER_UNIT = 16
+#: Each work-item has a copy of a gradient with at most ``_MAX_COPIED`` elements, if ``_MIN_SHARE``
+#: or more work-items share an element: atomic additions to one element wait for each other.
+_MAX_COPIED, _MIN_SHARE = 16, 16
 _TAPE = "tape of "  # no parameter has a name with spaces
 
 
@@ -54,13 +57,21 @@ class AdjointKernel(KernelFunction):
         form: the original.
         wanted: the arguments whose gradients it computes.
         cleared: the outputs whose cotangents are 0 afterwards where the original has written.
+        copied: the wanted arguments whose gradients have a copy for each work-item.
         given: the parameters before the tape.
     """
 
-    def __init__(self, form: Form, wanted: Sequence[str], cleared: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        form: Form,
+        wanted: Sequence[str],
+        cleared: Sequence[str] = (),
+        copied: Sequence[str] = (),
+    ) -> None:
         kernel = form.kernel
         super().__init__(kernel.py_func, kernel.options, has_item=kernel._has_item)
         self.form, self.wanted, self.cleared = form, tuple(wanted), tuple(cleared)
+        self.copied = tuple(copied)
         self.__name__ = self.__qualname__ = f"adjoint of {kernel.__name__}"
         names = [cotangent(n) if n in form.outputs else n for n in kernel._parameters]
         self.given = (*names, *form.updated)
@@ -88,7 +99,7 @@ class AdjointKernel(KernelFunction):
         form = self.form
         given = form.program(types), parse(types[0]).ndim, self.wanted, tuple(form.outputs)
         try:
-            return adjoint(*given, OF_OPS, form.updated, self.cleared)
+            return adjoint(*given, OF_OPS, form.updated, self.cleared, self.copied)
         except NoDerivative as error:
             raise _refused(form, error) from None
 
@@ -121,7 +132,7 @@ class AdjointKernel(KernelFunction):
         """A text that differs from that of other kernels of the same function."""
         form = self.form
         inner = form.kernel.description if isinstance(form.kernel, AdjointKernel) else ""
-        names = self.wanted, tuple(form.outputs), self.cleared
+        names = self.wanted, tuple(form.outputs), self.cleared, self.copied
         return f"adjoint of {inner or 'it'} by {names}"
 
 
@@ -217,18 +228,18 @@ class Form:
         created = outputs.keys() - set(self.updated)
         self.inputs = tuple([n for n in names if n not in created and not n.startswith(_TAPE)])
         self.count = len(kernel._parameters)
-        self._adjoints: dict[tuple[str, ...], AdjointForm] = {}
+        self._adjoints: dict[tuple[tuple[str, ...], ...], AdjointForm] = {}
 
-    def adjoint(self, wanted: Sequence[str]) -> AdjointForm:
+    def adjoint(self, wanted: Sequence[str], copied: Sequence[str] = ()) -> AdjointForm:
         """Return the form of the adjoint by some inputs."""
-        key = tuple(wanted)
+        key = tuple(wanted), tuple(copied)
         if key not in self._adjoints:
-            arrays = [name for name in key if name not in self.outputs]
-            cleared = [name for name in key if name in self.outputs]
+            arrays = [name for name in wanted if name not in self.outputs]
+            cleared = [name for name in wanted if name in self.outputs]
             outputs: dict[str, Any] = {gradient(name): name for name in arrays}
             outputs |= dict.fromkeys(map(cotangent, cleared))
-            made = AdjointForm(AdjointKernel(self, arrays, cleared), outputs, self.title)
-            self._adjoints[key] = made
+            kernel = AdjointKernel(self, arrays, cleared, copied)
+            self._adjoints[key] = AdjointForm(kernel, outputs, self.title)
         return self._adjoints[key]
 
     def cotangent_of(self, name: str) -> str:
@@ -343,10 +354,15 @@ class AdjointForm(Form):
         rest = [name for name in kernel.wanted if not self.gather(name, space, types, given, made)]
         cleared: list[ndarray] = []
         if rest or kernel.cleared:
-            form = self
-            if len(rest) < len(made):
-                form = kernel.form.adjoint((*rest, *kernel.cleared))
+            form, items = self, prod(space.global_range if isinstance(space, NdRange) else space)
+            few = min(_MAX_COPIED, items // _MIN_SHARE)
+            copied = [n for n in rest if made[n].size <= few and made[n].dtype.kind == "f"]
+            if len(rest) < len(made) or copied:
+                form = kernel.form.adjoint((*rest, *kernel.cleared), copied)
+            for name in copied:
+                made[name] = Spec(made[name]).reshaped((items, *made[name].shape)).zeros()
             cleared = form.scatter(space, types, values, [made[name] for name in rest])
+            made |= {name: dp.sum(made[name], axis=0) for name in copied}
         gradients = [
             d if d.dtype == values[name].dtype else dp.astype(d, values[name].dtype)
             for name, d in made.items()

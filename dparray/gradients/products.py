@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -286,10 +287,6 @@ def _pull_eigh(place: int, g: Any, r: Any, a: Any, *_: Any, **__: Any) -> Any:
     return 0.5 * (made + adjoint(made))
 
 
-def _eigvalsh(a: Any, *args: Any, **options: Any) -> Any:
-    return dp.linalg.eigh(a, *args, **options)[0]
-
-
 def _pull_svd(place: int, g: Any, r: Any, a: Any, full_matrices: bool = True, **_: Any) -> Any:
     u, s, vh = r
     if a.dtype.kind == "c":
@@ -310,10 +307,6 @@ def _pull_svd(place: int, g: Any, r: Any, a: Any, full_matrices: bool = True, **
     if columns > size:
         made = made + (u / row) @ adjoint(gv - v @ (vh @ gv))
     return made
-
-
-def _svdvals(a: Any) -> Any:
-    return dp.linalg.svd(a, full_matrices=False)[1]
 
 
 def _pull_qr(place: int, g: Any, r: Any, a: Any, mode: str = "reduced") -> Any:
@@ -384,13 +377,6 @@ def _pinv(a: Any, /, **options: Any) -> Any:
         raise GradientError("pinv: has a derivative without a tolerance only")
     u, s, vh = dp.linalg.svd(a, full_matrices=False)
     return adjoint(vh) @ (adjoint(u) / dp.expand_dims(s, -1))
-
-
-def _multi_dot(arrays: Any) -> Any:
-    made = arrays[0]
-    for x in arrays[1:]:
-        made = made @ x
-    return made
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -612,8 +598,8 @@ def _enter() -> None:
     compose(
         globals(),
         "einsum vecdot linalg.vecdot dot tensordot linalg.tensordot inner outer linalg.outer kron "
-        "cross linalg.cross convolve correlate trace linalg.eigvalsh linalg.svdvals linalg.pinv "
-        "linalg.matrix_power linalg.multi_dot linalg.norm linalg.vector_norm linalg.matrix_norm "
+        "cross linalg.cross convolve correlate trace linalg.pinv "
+        "linalg.matrix_power linalg.norm linalg.vector_norm linalg.matrix_norm "
         "linalg.cond linalg.lstsq linalg.tensorsolve linalg.tensorinv linalg.cho_solve fft.hfft "
         "fft.ihfft",
     )
@@ -621,6 +607,9 @@ def _enter() -> None:
         "vdot": lambda a, b: _vecdot(dp.reshape(a, (-1,)), dp.reshape(b, (-1,))),
         "matvec": lambda a, b: dp.squeeze(a @ dp.expand_dims(b, -1), axis=-1),
         "vecmat": lambda a, b: dp.squeeze(dp.expand_dims(conjugate(a), -2) @ b, axis=-2),
+        "linalg.eigvalsh": lambda a, *args, **options: linalg.eigh(a, *args, **options)[0],
+        "linalg.multi_dot": lambda arrays: functools.reduce(dp.matmul, arrays),
+        "linalg.svdvals": lambda a: linalg.svd(a, full_matrices=False)[1],
         "linalg.trace": lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
         "linalg.cho_factor": lambda a, lower=False, **_: (
             linalg.cholesky(a, upper=not lower),

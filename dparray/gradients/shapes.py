@@ -57,10 +57,6 @@ def _of_diagonal(g: Any, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1
     return dp.moveaxis(scatter(dp.moveaxis(g, -1, 0), key, spec), (0, 1), (axis1, axis2))
 
 
-def _of_linalg_diagonal(g: Any, x: Any, /, *, offset: int = 0) -> Any:
-    return _of_diagonal(g, x, offset, -2, -1)
-
-
 def _of_roll(g: Any, x: Any, shift: Any, axis: Any = None) -> Any:
     back = [-s for s in shift] if isinstance(shift, list | tuple) else -shift
     return dp.roll(g, back, axis=axis)
@@ -352,11 +348,6 @@ def _linspace(start: Any, stop: Any, num: int = 50, *_: Any, **options: Any) -> 
     return start + dp.reshape(steps, (num,) + (1,) * like.ndim) * (stop - start)
 
 
-def _triangle(name: str) -> Linear:
-    function = getattr(dp, name)
-    return Linear(name, function, lambda g, x, k=0: function(g, k))
-
-
 def _real(x: Any) -> Any:
     return apply(_REAL, (x,), {}) if x.dtype.kind == "c" else x
 
@@ -403,14 +394,18 @@ def _enter() -> None:
         View("rot90", dp.rot90, lambda g, x, k=1, axes=(0, 1): dp.rot90(g, -k, axes)),
         ReadOnlyView("broadcast_to", dp.broadcast_to, _same),
         ReadOnlyView("diagonal", dp.diagonal, _of_diagonal),
-        ReadOnlyView("linalg.diagonal", dp.linalg.diagonal, _of_linalg_diagonal),
+        ReadOnlyView(
+            "linalg.diagonal",
+            dp.linalg.diagonal,
+            lambda g, x, /, *, offset=0: _of_diagonal(g, x, offset, -2, -1),
+        ),
         Linear("roll", dp.roll, _of_roll),
         Linear("repeat", dp.repeat, _of_repeat),
         Linear("tile", dp.tile, _of_tile),
         Joined("concat", dp.concat, _of_concat),
         Joined("stack", dp.stack, _of_stack),
-        _triangle("tril"),
-        _triangle("triu"),
+        Linear("tril", dp.tril, lambda g, x, k=0: dp.tril(g, k)),
+        Linear("triu", dp.triu, lambda g, x, k=0: dp.triu(g, k)),
     )
     for row in rows:
         register(row.name, row)

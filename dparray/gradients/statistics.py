@@ -249,10 +249,6 @@ def _polyder(p: Any, m: int = 1) -> Any:
     return p
 
 
-def _polymul(a: Any, b: Any) -> Any:
-    return dp.convolve(a, b)
-
-
 def _gradient(f: Any, *steps: Any, axis: Any = None, edge_order: int = 1) -> Any:
     axes = axes_of(axis, f.ndim)
     steps = steps * len(axes) if len(steps) == 1 else steps or (1.0,) * len(axes)
@@ -351,10 +347,6 @@ def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * 
     return p + (dp.unwrap(values, axis=axis, period=period) - values)
 
 
-def _divmod(x: Any, y: Any) -> Any:
-    return dp.floor_divide(x, y), dp.remainder(x, y)
-
-
 def _modf(x: Any) -> Any:
     whole = dp.trunc(constants(x))
     return x - whole, whole
@@ -387,13 +379,15 @@ def _enter() -> None:
     compose(
         globals(),
         "std special.softmax special.log_softmax partition median diff ediff1d trapezoid clip "
-        "average ptp nanmean nanvar nanstd cov corrcoef interp polyval polyfit polyder polymul "
-        "vander gradient cumulative_logsumexp top_k unwrap divmod modf frexp apply_over_axes",
+        "average ptp nanmean nanvar nanstd cov corrcoef interp polyval polyfit polyder "
+        "vander gradient cumulative_logsumexp top_k unwrap modf frexp apply_over_axes",
     )
     composed: dict[str, Any] = {
         "logsumexp": logsumexp,
         "special.logsumexp": logsumexp,
         "sort": sort,
+        "divmod": lambda x, y: (dp.floor_divide(x, y), dp.remainder(x, y)),
+        "polymul": lambda a, b: dp.convolve(a, b),
         "quantile": _quantile(1.0),
         "percentile": _quantile(100.0),
         "nansum": _without_nan("sum", 0.0),

@@ -380,6 +380,17 @@ def reduction(item: Any, x: Any, w: Any, out: Any) -> None:
 
 
 @dp.kernel
+def filtered(item: Any, x: Any, w: Any, out: Any) -> None:
+    i = item.get_global_id(0)
+    j = item.get_global_id(1)
+    s = w[1, 1]
+    for a in range(3):
+        for b in range(3):
+            s += w[a, b] * x[i + a, j + b] ** 2
+    out[i, j] = s
+
+
+@dp.kernel
 def shared_weights(item: Any, x: Any, w: Any, out: Any) -> None:
     i = item.get_id(0)
     if x[i] > 0.0:

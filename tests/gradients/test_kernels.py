@@ -12,7 +12,7 @@ import dparray as dp
 from dparray.gradients.kernels import Form, GatherKernel
 from tests.gradients import device_code as code
 from tests.gradients.random_kernels import compare
-from tests.gradients.test_rules import product, slope
+from tests.gradients.test_rules import name_of, product, slope, weighted
 
 _random = np.random.default_rng(0)
 
@@ -66,6 +66,7 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
     (code.reduction, 17, 2, (_normal(17), _normal(1))),
     (code.shared_weights, 999, "x", (_normal(999), _normal(3, 2))),
     (code.shared_weights, 5, "x", (_normal(5), _normal(3, 2))),
+    (code.filtered, dp.NdRange((8, 20), (2, 4)), (8, 20), (_normal(22, 22), _normal(3, 3))),
     (code.powers, 29, "x", (np.abs(_normal(29)) + 0.1, _random.integers(-3, 4, 29))),
     (code.mathematics, 29, "x", (_normal(29), _normal(29))),
     (code.vectors, 6, 6, (_normal(6, 3),)),
@@ -80,31 +81,22 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
 #: Kernels whose second derivatives are tested.
 _TWICE = (
     *("chain", "heat", "wrapped", "reduction", "shared_weights", "fixed_recurrence", "rows"),
+    "filtered",
     *("pairs_in_space", "conditional_sum", "reassigned", "window", "growth", "mathematics"),
 )
 
 
-def _name(value: Any) -> str:
-    return getattr(value, "__name__", "")
-
-
-def weighted(kernel: Any, space: Any, out: Any) -> Callable[..., Any]:
-    """Return a scalar function of a kernel's inputs: the sum of its output with weights."""
+def of_kernel(kernel: Any, space: Any, out: Any) -> Callable[..., Any]:
+    """Return a scalar function of a kernel's inputs."""
     f = dp.differentiable(kernel, out=out)
-
-    def total(*inputs: Any) -> Any:
-        y = f(space, *inputs)
-        weights = np.random.default_rng(1).uniform(0.5, 1.5, y.shape)
-        return dp.sum(y * dp.asarray(weights))
-
-    return total
+    return weighted(lambda *inputs: f(space, *inputs))
 
 
-@pytest.mark.parametrize(("kernel", "space", "out", "arguments"), CASES, ids=_name)
+@pytest.mark.parametrize(("kernel", "space", "out", "arguments"), CASES, ids=name_of)
 def test_a_gradient_is_that_of_finite_differences(
     kernel: Any, space: Any, out: Any, arguments: tuple[Any, ...]
 ) -> None:
-    f = weighted(kernel, space, out)
+    f = of_kernel(kernel, space, out)
     places = [k for k, x in enumerate(arguments) if getattr(x, "dtype", "") == np.float64]
     inputs = [dp.asarray(x) if isinstance(x, np.ndarray) else x for x in arguments]
     random = np.random.default_rng(2)
@@ -217,11 +209,11 @@ def test_conventions_are_those_of_arrays() -> None:
 @pytest.mark.parametrize(
     ("kernel", "space", "out", "arguments"),
     [case for case in CASES if case[0].__name__ in _TWICE],
-    ids=_name,
+    ids=name_of,
 )
 def test_second_derivatives(kernel: Any, space: Any, out: Any, arguments: tuple[Any, ...]) -> None:
     rest = [dp.asarray(x) if isinstance(x, np.ndarray) else x for x in arguments[1:]]
-    f, x = weighted(kernel, space, out), arguments[0]
+    f, x = of_kernel(kernel, space, out), arguments[0]
     gradient = dp.grad(lambda x: f(x, *rest) ** 2)
     along = np.random.default_rng(3).normal(size=x.shape)
     step = 1e-5
@@ -240,7 +232,7 @@ def test_second_derivatives(kernel: Any, space: Any, out: Any, arguments: tuple[
 
 
 def test_a_second_derivative_through_a_tape_is_refused() -> None:
-    f = weighted(code.recurrence, 3, 3)
+    f = of_kernel(code.recurrence, 3, 3)
     with pytest.raises(dp.GradientError, match="recurrence: only its first derivative is avail"):
         dp.hessian(f)(dp.asarray(_normal(3, 2)))
 
@@ -312,7 +304,7 @@ def scaled(item: Any, x: Any, out: Any) -> None:
 
 
 def test_a_changed_global_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    gradient = dp.grad(weighted(scaled, 2, "x"))
+    gradient = dp.grad(of_kernel(scaled, 2, "x"))
     before = gradient(dp.ones(2)).asnumpy()
     monkeypatch.setitem(globals(), "FACTOR", 5.0)
     np.testing.assert_allclose(gradient(dp.ones(2)).asnumpy(), 2.5 * before)
@@ -335,7 +327,7 @@ REFUSED: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "line", "reason"), REFUSED, ids=_name)
+@pytest.mark.parametrize(("kernel", "line", "reason"), REFUSED, ids=name_of)
 def test_a_kernel_without_a_derivative_is_refused_with_its_line_before_the_launch(
     kernel: Any, line: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,6 +363,10 @@ def test_wrong_outputs_are_refused() -> None:
     shards = dp.distribute(dp.ones(4), [dp.default_device()])
     with pytest.raises(dp.GradientError, match="a range over several devices"):
         f(dp.sharding.ShardedRange(shards), dp.ones(4))
+    with pytest.raises(dp.GradientError, match="input 'u', which must be an array of dparray"):
+        f(4, np.ones(4))
+    with pytest.raises(dp.GradientError, match="first input of floats, which must be an array"):
+        dp.differentiable(code.gather, out=4)(4, dp.arange(4), dp.arange(4))
     with pytest.raises(dp.GradientError, match="input 'u', which must be an array of dparray"):
         f(4, np.ones(4))
     with pytest.raises(dp.GradientError, match="first input of floats, which must be an array"):

@@ -12,7 +12,7 @@ import pytest
 import dparray as dp
 from dparray._ir.instructions import walk
 from dparray.gradients import kernels
-from tests.gradients.test_rules import product, slope
+from tests.gradients.test_rules import name_of, product, slope, weighted
 
 
 @dp.jit
@@ -174,22 +174,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 ]
 
 
-def _name(value: Any) -> str:
-    return getattr(value, "__name__", "")
-
-
-def weighted(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a scalar function: the sum of the results of another with weights."""
-
-    def value(*inputs: Any) -> Any:
-        y = f(*[dp.asarray(x) for x in inputs])
-        weights = np.random.default_rng(1).uniform(0.5, 1.5, y.shape)
-        return dp.sum(y * dp.asarray(weights))
-
-    return value
-
-
-@pytest.mark.parametrize(("f", "arguments"), CASES, ids=_name)
+@pytest.mark.parametrize(("f", "arguments"), CASES, ids=name_of)
 def test_a_gradient_is_that_of_finite_differences(
     f: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
@@ -346,7 +331,7 @@ REFUSED: list[tuple[Any, Callable[[Any], Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("f", "other", "line", "reason"), REFUSED, ids=_name)
+@pytest.mark.parametrize(("f", "other", "line", "reason"), REFUSED, ids=name_of)
 def test_a_loop_without_a_derivative_is_refused_with_its_line_before_it_runs(
     f: Any,
     other: Callable[[Any], Any],
