@@ -30,8 +30,8 @@ accumulators of an output merges them, in the order of the chunks (the method of
 threadFenceReduction). If there are many chunks, or a user-defined function could end a work-item
 before it is counted, another kernel of the same kind merges them.
 
-On a GPU, a kernel with several loops copies the rows of a group to local memory if they fit. Each
-work-item copies the elements that it reduces, and all loops read them there.
+On a GPU, a kernel with several loops copies the rows of a group to registers or to local memory if
+they fit. Each work-item copies the elements that it reduces, and all loops read them there.
 
 Everything in an address except the local id is uniform across a work-group, and the trip counts are
 the same for all work-items, so that devices load vectors.
@@ -228,7 +228,7 @@ def _program(
         leaves_accumulators,
         sum(parts.arrays[number].dtype.itemsize for number in staged),
     )
-    form, vectors, chunks, lanes, staged_rows = reduction_forms.choose(question, machine)
+    form, vectors, chunks, lanes, staged_rows, held = reduction_forms.choose(question, machine)
     is_short = form == "short rows"
     blocks = count // (vectors * lanes // output_count) if is_short else count
     trips = blocks // chunks
@@ -288,7 +288,7 @@ def _program(
             [[*kept_column, *column] for kept_column, column in walks],
             total,
         ),
-        tuple(staged) if staged_rows else (),
+        tuple(staged) if staged_rows or held else (),
         staged_rows,
         machine.sub_group if machine.is_fixed else 0,
         rows_together(
@@ -299,7 +299,9 @@ def _program(
         )
         if form == "columns" and not (unrolled or elements_last)
         else 1,
-        staged_rows > 0 and not unrolled and machine.bytes_in_flight > 0,
+        (staged_rows > 0 or held > 0) and not unrolled and machine.bytes_in_flight > 0,
+        held,
+        held * (lanes if form == "lanes" else machine.sub_group) == count,
     )
     numbers = [
         output_count,
@@ -383,7 +385,7 @@ def is_row_cached(
     )
     form = form_of_loops(kept_extents, count, columns, nbytes, machine)
     outputs = outputs_of_group(form, machine)
-    if form.staged_rows:
+    if form.staged_rows or form.held:
         return True
     is_small = output_count * count <= CACHED_ELEMENTS and form.name != "lanes"
     if machine.sub_group:

@@ -67,6 +67,11 @@ MAX_TOGETHER = 16
 # Rows that are copied to local memory take at most this fraction of it for a group, so that some
 # groups of a compute unit load while others compute.
 STAGED_SHARE = 4
+# Rows that registers hold take at most the first number of bytes of a work-item, if a sub-group has
+# a row, and about the second, if a group has one. Their loops are unrolled up to the last number of steps.
+HELD_BYTES = 128
+HELD_BYTES_IN_GROUPS = 64
+MAX_HELD_STEPS = 384
 
 
 class Form(NamedTuple):
@@ -78,6 +83,7 @@ class Form(NamedTuple):
         chunks: the number of chunks of reduced elements.
         lanes: the work-items of a group.
         staged_rows: the outputs of a group whose elements local memory holds, or 0.
+        held: the elements that registers of a work-item hold instead, or 0.
     """
 
     name: str
@@ -85,6 +91,7 @@ class Form(NamedTuple):
     chunks: int
     lanes: int
     staged_rows: int = 0
+    held: int = 0
 
 
 class Question(NamedTuple):
@@ -135,7 +142,7 @@ def choose(of: Question, machine: Machine) -> Form:
         return Form("short rows", vectors, chunks, lanes)
     if is_gpu:
         form = _gpu_form(of.kept_extents, count, of.columns, machine, of.is_whole, most)
-        return staged(form, count, of.element_bytes, machine)
+        return staged(form, count, of.element_bytes, len(of.steps), machine)
     if (
         not (of.is_whole or of.stores_elements or of.calls_user or of.leaves_accumulators)
         and (UNROLLED < count <= MAX_IN_ROW or (count == UNROLLED and are_small(of.arrays)))
@@ -151,8 +158,8 @@ def choose(of: Question, machine: Machine) -> Form:
     return Form(name, vectors, chunks, lanes)
 
 
-def staged(form: Form, count: int, element_bytes: int, machine: Machine) -> Form:
-    """Return the form with rows in local memory, if they fit.
+def staged(form: Form, count: int, element_bytes: int, steps: int, machine: Machine) -> Form:
+    """Return the form with rows in registers or in local memory, if they fit.
 
     A group of one row has as many work-items as keep a unit full: the longer a row is, the fewer
     groups share the unit's local memory.
@@ -161,13 +168,19 @@ def staged(form: Form, count: int, element_bytes: int, machine: Machine) -> Form
         form: the form of the kernel.
         count: the number of reduced elements.
         element_bytes: see :class:`Question`.
+        steps: the number of steps.
         machine: the device.
     """
     nbytes, limit = count * element_bytes, machine.local_memory // STAGED_SHARE
     lanes, rows = form.lanes, form.lanes // machine.sub_group
-    if not 0 < nbytes <= limit or form.chunks > 1 or form.name not in ("lanes", "sub-groups"):
+    if not nbytes or form.chunks > 1 or form.name not in ("lanes", "sub-groups"):
         return form
     is_short = machine.sub_group <= count <= MAX_IN_ROW
+    held = held_in_registers(form, count, element_bytes, steps, machine)
+    if held is not None:
+        return held
+    if nbytes > limit:
+        return form
     if form.name == "sub-groups" and is_short and rows * nbytes <= limit:
         return form._replace(staged_rows=rows)
     if count < lanes:  # a work-item copies its first element in place of those after the last
@@ -176,6 +189,28 @@ def staged(form: Form, count: int, element_bytes: int, machine: Machine) -> Form
     while lanes * 2 <= min(machine.group, count) and lanes * groups < machine.unit_items:
         lanes *= 2
     return form._replace(name="lanes", lanes=lanes, staged_rows=1)
+
+
+def held_in_registers(
+    form: Form, count: int, element_bytes: int, steps: int, machine: Machine
+) -> Form | None:
+    """Return the form with rows in registers; ``None`` if they do not fit.
+
+    Args: see :func:`staged`.
+    """
+    if not machine.bytes_in_flight:
+        return None
+    name, lanes, most = "sub-groups", machine.sub_group, HELD_BYTES // element_bytes
+    if form.name == "lanes" or not machine.is_fixed or -(-count // lanes) > most:
+        name, lanes = "lanes", form.lanes
+        while lanes * 2 <= min(machine.group, count) and (
+            -(-count // lanes) * element_bytes > HELD_BYTES_IN_GROUPS
+        ):
+            lanes *= 2
+    held = -(-count // lanes)
+    if count < lanes or held > most or held * steps > MAX_HELD_STEPS:
+        return None
+    return form._replace(name=name, lanes=max(lanes, form.lanes), held=held)
 
 
 def form_of_loops(
@@ -188,7 +223,7 @@ def form_of_loops(
     """Return the form of a kernel with several loops, and the outputs of one of its groups."""
     if machine.sub_group:
         form = _gpu_form(kept_extents, count, columns, machine, True, VECTORS)
-        return staged(form, count, element_bytes, machine)
+        return staged(form, count, element_bytes, 1, machine)
     name, vectors, chunks = _cpu_form(kept_extents, count, columns, machine, True, VECTORS)
     return Form(name, vectors, chunks, machine.lanes)
 

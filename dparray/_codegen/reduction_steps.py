@@ -55,7 +55,11 @@ class ReductionStructure(NamedTuple):
         staged_rows: the outputs of a group whose elements local memory holds.
         sub_group: the size of all sub-groups if the driver does not choose it, else 0.
         rows_together: the rows of columns that a work-item loads before it adds the first.
-        keeps_values: whether a loop may write a value in place of elements in local memory.
+        keeps_values: whether a loop may write a value in place of elements in local memory, or in
+            registers.
+        held: the elements of each staged array that a work-item loads first and keeps in registers
+            for all loops; 0 if they are copied to local memory.
+        is_full: whether each work-item has as many elements; otherwise some have one less.
     """
 
     steps: tuple[Any, ...]
@@ -78,11 +82,18 @@ class ReductionStructure(NamedTuple):
     sub_group: int = 0
     rows_together: int = 1
     keeps_values: bool = False
+    held: int = 0
+    is_full: bool = False
 
     @property
     def stores_accumulators(self) -> bool:
         """Whether accumulators are left in memory, for any kernel."""
         return self.leaves_accumulators or self.merges_chunks
+
+    @property
+    def in_local_memory(self) -> tuple[int, ...]:
+        """The staged arrays that are copied to local memory."""
+        return () if self.held else self.staged
 
 
 def is_widened(row: Reduction, operand: np.dtype[Any]) -> bool:
@@ -190,7 +201,7 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
         parameters += [("arrived", "i4:1C"), ("is_last", "local i4:1")]
     if structure.form in ("lanes", "rows"):
         parameters += [(f"{name}_local", f"local {key}:1") for name, key in accumulators]
-    for number in structure.staged:
+    for number in structure.in_local_memory:
         key = element_key(structure.arrays[number][0])
         parameters.append((f"a{number}_local", f"local {key}:1"))
     parameters += scalar_parameters(structure.scalars)

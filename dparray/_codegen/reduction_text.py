@@ -46,6 +46,15 @@ from dparray._codegen.values import (
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import GROWTH, MAX_UNSETTLED
 
+# A quotient is a product with an inverse, corrected twice by the rest that it leaves. If both
+# numbers are between these, the rest is exact, and the result is that of a division.
+_LEAST_DIVIDEND, _MOST_DIVIDEND = f"float32({2.0**-100})", f"float32({2.0**100})"
+_LEAST_DIVISOR, _MOST_DIVISOR = f"float32({2.0**-24})", f"float32({2.0**24})"
+_CORRECTED = (
+    "{{t}}q = fused_multiply_add(fused_multiply_add(-{{t}}q, {{1}}, {{0}}), {inverse}, {{t}}q)\n"
+)
+_QUOTIENT = f"{{{{t}}}}q = {{{{0}}}} * {{inverse}}\n{_CORRECTED}{_CORRECTED}{{{{t}}}}q"
+
 # A value is kept in local memory if computing it again costs at least this many additions.
 MIN_COST_KEPT = 4
 
@@ -71,6 +80,7 @@ class Text:
         rows: the available values per output, outside of loops.
         own: the names that are separate for each output of a work-item.
         size: the size of a sub-group.
+        quotients: the steps that multiply by the inverse of an output's value, by their number.
     """
 
     def __init__(self, structure: ReductionStructure) -> None:
@@ -85,6 +95,7 @@ class Text:
         self.loops = loops_before(self.steps)
         self.reductions = {number: row for number, row, _ in reductions_of(structure)}
         self.same = self._which_are_same()
+        self.quotients: dict[int, Any] = {}
         self.varies = self._which_vary()
         last = max(self.loops[number] for number in self.reductions)
         self.elements: dict[int, list[int]] = {}
@@ -113,7 +124,9 @@ class Text:
             self.lines += self._decomposed("o", "n", structure.output_ndim)
         self._starts()
         self._row_steps(0)
-        if structure.staged:
+        if structure.held:
+            self._hold()
+        elif structure.staged:
             self._stage()
         for loop in range(self.count):
             self._loop(loop)
@@ -130,7 +143,7 @@ class Text:
         self.lines += scalar_lines(structure.scalars)
         if structure.form in ("columns", "short rows"):
             self._add(f"width = uint64({structure.lanes * structure.vectors})")
-        in_sub_groups = structure.staged and structure.form == "sub-groups"
+        in_sub_groups = structure.staged_rows and structure.form == "sub-groups"
         for line in POSITIONS["staged sub-groups" if in_sub_groups else structure.form]:
             words = {"lanes": structure.lanes, "rows": structure.staged_rows, "size": self.size}
             self._add(divided(line.format(**words), structure.is_narrow))
@@ -328,6 +341,8 @@ class Text:
         copies = self._copies(walk)
         if self.structure.unrolled:
             self._unrolled(walk)
+        elif self.structure.held:
+            copies = self._in_registers(walk)
         else:
             self._rolled(walk, copies)
         self._merge_copies(folded, copies)
@@ -385,6 +400,93 @@ class Text:
             if 1 < so_many == power_of_two(so_many) < self.structure.unrolled:
                 self._settle(settled, str(so_many), "    ")
         self._end(walk.folded, 1, str(self.structure.unrolled), "    ")
+
+    def _in_registers(self, walk: Walk) -> int:
+        """Emit a loop over the elements that registers hold; return the copies of accumulators."""
+        structure, settled = self.structure, self._settled(walk)
+        count = structure.held if structure.is_full else structure.held - 1
+        copies = 1 if settled else max(1, min(ACCUMULATORS[structure.form], count))
+        for number in walk.folded:
+            if self._has_fold(number) and self.reductions[number].begins_with_element:
+                self._load_first(number)
+            for copy in range(copies):
+                self._begin(number, copy, f"t{number}_first", "    ")
+        if not walk.folded and self._find_quotients(walk):
+            self._add("if is_usual:")
+            self._stored_from_registers(walk)
+            self.quotients.clear()
+            self._add("else:")
+            self._stored_from_registers(walk)
+            return copies
+        rounds, until = count // copies, GROWTH
+        for at in range(count):
+            self._add(f"{self.j} = first + uint64({at}) * step")
+            turn, copy = divmod(at, copies)
+            is_counted = turn < rounds
+            if at == rounds * copies:
+                self._end(walk.folded, copies, str(rounds), "    ")
+            self._element(walk, "    ", copy * is_counted, str(turn) * is_counted, loaded=str(at))
+            if at + 1 == until < count:
+                self._settle(settled, str(until), "    ")
+                until = min(until * GROWTH, until + MAX_UNSETTLED)
+        if count == rounds * copies:
+            self._end(walk.folded, copies, str(rounds), "    ")
+        if not structure.is_full:
+            self._add(f"{self.j} = first + uint64({count}) * step", f"if {self.j} < count:")
+            self._element(walk, "        ", 0, "", loaded=str(count))
+        return copies
+
+    def _stored_from_registers(self, walk: Walk) -> None:
+        """Emit a loop without reductions over the elements that registers hold, inside a block."""
+        for at in range(self.structure.held):
+            indent = "        "
+            self._add(f"{self.j} = first + uint64({at}) * step", indent=indent)
+            if at == self.structure.held - 1 and not self.structure.is_full:
+                self._add(f"if {self.j} < count:", indent=indent)
+                indent += "    "
+            self._element(walk, indent, 0, "", loaded=str(at))
+
+    def _find_quotients(self, walk: Walk) -> bool:
+        """Return whether a loop has divisions that products with an inverse replace.
+
+        The inverses are emitted, and whether all elements of the work-item are such that the result
+        is the same. A division each would be slower than the test, and the compiler would compute
+        both for each element.
+        """
+        single = np.dtype(np.float32).str
+        dividends: dict[str, str] = {}
+        for number in walk.steps:
+            name, _, references, signature, result = self.steps[number]
+            kinds = {*map(str, signature), result, *(dtype for _, dtype in references)}
+            if name != "divide" or kinds != {single} or self._varies(references[1][0]):
+                continue
+            value = self.rows.name(references[1][0])
+            inverse, most = f"inverse_{value}", f"most_{value}"
+            is_usual = f"abs({value}) > {_LEAST_DIVISOR} and abs({value}) < {_MOST_DIVISOR}"
+            if most not in dividends.values():
+                self._add(f"{inverse} = float32(1) / {value}")
+                self._add(f"{most} = {_MOST_DIVIDEND} if {is_usual} else float32(0)")
+            dividends[references[0][0]] = most
+            text = _QUOTIENT.format(inverse=inverse)
+            self.quotients[number] = name, text, references, signature, result
+        if not dividends:
+            return False
+        kept = walk.reads.step if walk.reads is not None else None
+        steps, arrays = self._needed(list(dividends), kept)
+        self._add("is_usual = True")
+        for at in range(self.structure.held):
+            self._add(f"{self.j} = first + uint64({at}) * step")
+            values = self._loaded(walk._replace(steps=steps, arrays=arrays), "    ", str(at))
+            for name, most in dividends.items():
+                size = f"abs({values.name(name)})"
+                self._add(f"is_usual = is_usual & ({size} > {_LEAST_DIVIDEND}) & ({size} < {most})")
+        return True
+
+    def _varies(self, name: str) -> bool:
+        """Return whether a value varies along the reduced axes."""
+        if name[0] == "t":
+            return self.varies[int(name[1:])]
+        return name[0] == "a" and self._is_walked(self.structure.arrays[int(name[1:])][2])
 
     def _rolled(self, walk: Walk, copies: int) -> None:
         for number in walk.folded:
@@ -497,15 +599,11 @@ class Text:
         if walk.arrays or walk.stored:
             self._take_apart(indent)
         with self._for_each_vector():
-            for number in walk.arrays:
-                if loaded:
-                    self._add(f"x{number} = x{number}_{loaded}", indent=indent)
-                else:
-                    self._load(number, indent)
-            self._load_kept(walk, indent)
-            values = Values(self.rows)
-            values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
-            if walk.writes is not None:
+            values = self._loaded(walk, indent, loaded)
+            if walk.writes is not None and structure.held:
+                _, step, number = walk.writes
+                self._add(f"x{number}_{loaded} = {values.name(f't{step}')}", indent=indent)
+            elif walk.writes is not None:
                 _, step, number = walk.writes
                 # Stored after the loads of other copies, which would wait for it.
                 self._add(f"kept{copy} = {values.name(f't{step}')}", indent=indent)
@@ -520,6 +618,19 @@ class Text:
                 text, known = values.name(name), dtype_of(structure, name)
                 self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
 
+    def _loaded(self, walk: Walk, indent: str, loaded: str) -> Values:
+        """Emit the loads and the steps of an element; return the names of its values."""
+        for number in walk.arrays:
+            if loaded and (not self.structure.held or number in self.structure.staged):
+                self._add(f"x{number} = x{number}_{loaded}", indent=indent)
+            else:
+                self._load(number, indent)
+        self._load_kept(walk, indent, loaded)
+        values = Values(self.rows)
+        steps = [(number, self.quotients.get(number, self.steps[number])) for number in walk.steps]
+        values.emit(steps, self.lines, indent)
+        return values
+
     def _keep(self, walk: Walk, copies: int, indent: str) -> None:
         """Emit the stores of values that later loops read."""
         if walk.writes is not None:
@@ -529,17 +640,20 @@ class Text:
                 lines = store(f"a{number}_local", f"place{copy}", f"kept{copy}", dtype, dtype)
                 self._add(*lines, indent=indent)
 
-    def _load_kept(self, walk: Walk, indent: str) -> None:
+    def _load_kept(self, walk: Walk, indent: str, loaded: str = "") -> None:
         """Emit the load of the value that an earlier loop kept."""
         if walk.reads is not None:
             _, step, number = walk.reads
+            if self.structure.held:
+                self._add(f"t{step} = x{number}_{loaded}", indent=indent)
+                return
             self._load(number, indent)
             self._add(f"t{step} = x{number}", indent=indent)
 
     def _load(self, number: int, indent: str, name: str = "") -> None:
         """Emit the load of element ``j`` of an array, whose value gets a name of its own."""
         dtype, _, letters = self.structure.arrays[number]
-        if number in self.structure.staged:
+        if number in self.structure.in_local_memory:
             index, array = self._staged_index(self.j), f"a{number}_local"
         else:
             index, array = self._element_index(f"b{number}", letters, f"a{number}"), ""
@@ -551,6 +665,20 @@ class Text:
     def _staged_index(self, element: str) -> str:
         """Return the index in local memory of an element of the output's row."""
         return f"staged + {element}" if self.structure.form == "sub-groups" else element
+
+    def _hold(self) -> None:
+        """Load the elements of a work-item, for all loops; its first again in place of one after
+        the end.
+        """
+        structure = self.structure
+        for at in range(structure.held):
+            self._add(f"{self.j} = first + uint64({at}) * step")
+            if at == structure.held - 1 and not structure.is_full:
+                text = f"{self.j} if int64({self.j}) < int64(count) else first"
+                self._add(f"{self.j} = {text}")
+            self._take_apart("    ")
+            for number in structure.staged:
+                self._load(number, "    ", str(at))
 
     def _stage(self) -> None:
         """Copy the elements of an output to local memory, for all loops.
@@ -687,13 +815,9 @@ class Text:
                 self._add(f"{self.j} = first", "flat = begin * width + place")
         else:
             self._add(f"{self.j} = {first}")
-        values = Values(self.rows)
         self._take_apart("    ")
         with self._for_each_vector():
-            for array in walk.arrays:
-                self._load(array, "    ")
-            self._load_kept(walk, "    ")
-            values.emit(((step, self.steps[step]) for step in walk.steps), self.lines, "    ")
+            values = self._loaded(walk, "    ", "0" if self.structure.held else "")
             name, dtype = self.steps[number][2][0]
             text = converted_text(values.name(name), dtype, self.steps[number][3][0])
             self._add(f"t{number}_first = {text}")

@@ -104,7 +104,7 @@ def local_memory(program: ReductionProgram) -> tuple[tuple[np.dtype[Any], int], 
             lanes //= max(1, structure.sub_group)
         count = lanes if structure.form == "lanes" else lanes * (lanes + 1)
         arrays += [(dtype, count) for _, dtype in reduction_steps.shared_accumulators(structure)]
-    keys = [element_key(structure.arrays[number][0]) for number in structure.staged]
+    keys = [element_key(structure.arrays[number][0]) for number in structure.in_local_memory]
     arrays += [(np.dtype(key), program.staged) for key in keys]
     return tuple(arrays)
 

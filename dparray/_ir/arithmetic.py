@@ -215,7 +215,25 @@ _NUMPY_NAMES = {
 _IN_PYTHON = {"tgamma": math.gamma, "lgamma": math.lgamma, "erf": math.erf, "erfc": math.erfc}
 
 
+def fused_multiply_add(first: Any, second: Any, added: Any) -> Any:
+    """Return ``first * second + added`` of float32, rounded once.
+
+    The product is exact in float64. The sum is rounded to odd there, so that the second rounding is
+    the right one.
+    """
+    product, added = float(first) * float(second), float(added)
+    total = product + added
+    part = total - product
+    error = (product - (total - part)) + (added - part)
+    if math.isfinite(total) and error and not np.float64(total).view(np.uint64) & np.uint64(1):
+        total = math.nextafter(total, math.copysign(math.inf, error))
+    return np.float32(total)
+
+
 def _mathematics(name: str, kind: Type) -> Function:
+    if name == "fma":
+        assert kind == F32
+        return fused_multiply_add
     if name in _IN_PYTHON:
         function: Function = functools.partial(_guarded, _IN_PYTHON[name])
     else:

@@ -278,15 +278,19 @@ INDICES = (
 )
 
 #: The functions of ``math`` and their numbers of operands; the second operand of ldexp is an i32.
-FUNCTIONS: dict[str, int] = dict.fromkeys(
-    (
-        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "cos", "cosh"),
-        *("degrees", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "floor", "lgamma", "log"),
-        *("log10", "log1p", "log2", "radians", "rint", "sin", "sinh", "sqrt", "tan", "tanh"),
-        *("tgamma", "trunc"),
-    ),
-    1,
-) | dict.fromkeys(("atan2", "copysign", "fmod", "hypot", "ldexp", "nextafter", "pow"), 2)
+FUNCTIONS: dict[str, int] = (
+    dict.fromkeys(
+        (
+            *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "cos", "cosh"),
+            *("degrees", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "floor", "lgamma", "log"),
+            *("log10", "log1p", "log2", "radians", "rint", "sin", "sinh", "sqrt", "tan", "tanh"),
+            *("tgamma", "trunc"),
+        ),
+        1,
+    )
+    | dict.fromkeys(("atan2", "copysign", "fmod", "hypot", "ldexp", "nextafter", "pow"), 2)
+    | {"fma": 3}
+)
 
 #: The methods of ``atomic``, and the number of values that they take.
 ATOMICS: dict[str, int] = {

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dparray._ir import arithmetic
+
 
 def half_value(bits: Any) -> Any:
     """Return the float32 value of a float16 given as its bits (uint16)."""
@@ -90,6 +92,11 @@ def multiply_add_32(first: Any, second: Any, added: Any) -> Any:
     """Return ``first * second + added`` as uint64, computed in 32 bits with a sign."""
     bits = (int(first) * int(second) + int(added)) % 2**32
     return np.uint64((bits - ((bits >> 31) << 32)) % 2**64)
+
+
+def fused_multiply_add(first: Any, second: Any, added: Any) -> Any:
+    """Return ``first * second + added``, of float32, rounded once."""
+    return arithmetic.fused_multiply_add(first, second, added)
 
 
 def is_aligned(array: Any, count: int) -> bool:

@@ -279,11 +279,26 @@ def column_sums_of_rows_together() -> str:
     return reduction(reduced(leaf("a", (1024, 1024)), (0,)), machine=machine)
 
 
-def softmax_of_rows_on_a_gpu() -> str:
-    x = leaf("x", (1024, 1024))
+def softmax_of_rows_on_a_gpu(length: int = 1024, machine: Machine = GPU) -> str:
+    x = leaf("x", (1024, length))
     e = node("exp", node("subtract", x, reduced(x, (1,), "max", keepdims=True)))
     value = node("divide", e, reduced(e, (1,), keepdims=True))
-    return reduction(value, machine=GPU)
+    return reduction(value, machine=machine)
+
+
+NVIDIA = GPU._replace(group=1024, is_fixed=True, loads_vectors=True, bytes_in_flight=16)
+
+
+def softmax_in_registers() -> str:
+    return softmax_of_rows_on_a_gpu(100, NVIDIA)
+
+
+def normalized_rows(length: int, machine: Machine) -> str:
+    """Return a layer normalization."""
+    x = leaf("x", (1024, length))
+    mean, variance = (reduced(x, (1,), name, keepdims=True) for name in ("mean", "var"))
+    scale = node("sqrt", node("add", variance, 1e-5))
+    return reduction(node("divide", node("subtract", x, mean), scale), machine=machine)
 
 
 def jacobi_on_a_gpu() -> str:
@@ -337,6 +352,7 @@ CASES: list[Callable[[], str]] = [
     column_sums_on_a_gpu,
     column_sums_of_rows_together,
     softmax_of_rows_on_a_gpu,
+    softmax_in_registers,
     vectors_of_small_elements,
     vectors_of_positions,
 ]

@@ -378,3 +378,25 @@ def test_machine_code_of_a_stencil_loads_before_it_stores() -> None:
         if name.startswith("STG"):
             loads.append(0)
     assert max(loads) == 40
+
+
+@pytest.mark.parametrize("length", [1000, 1024, 8192, 32768])
+@pytest.mark.parametrize(
+    ("form", "instructions", "merges", "registers"),
+    [(golden.softmax_of_rows_on_a_gpu, 28, 300, 56), (golden.normalized_rows, 26, 600, 72)],
+)
+def test_machine_code_of_rows_in_registers_reads_them_once(
+    form: Callable[..., str], instructions: int, merges: int, registers: int, length: int
+) -> None:
+    text = form(length, golden.NVIDIA)
+    held = len(re.findall(r"^    x0_\d+ = a0\[", text, re.M))
+    assert held == -(-length // (32 if length <= 1024 else min(1024, length // 16)))
+    _, written = client.compile(compiler.generated_module(text, golden.TYPES[text])[1])
+    usage = packages.assembled(written, packages.PROCESSORS[-1])
+    assert usage.spilled == usage.stack == 0
+    assert usage.registers <= registers
+    names = packages.machine_code(written)
+    assert sum(name.startswith("LDG") for name in names) == held
+    stores = [at for at, name in enumerate(names) if name.startswith("STG")]
+    # The first stores are those of products with an inverse; divisions come after them.
+    assert stores[held - 1 - (length % held > 0)] <= instructions * held + merges

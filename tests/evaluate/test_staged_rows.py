@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._codegen import reduction_forms
 from dparray._codegen.reduction import most_counters
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._evaluate import schedule, tuning
@@ -194,9 +195,10 @@ def test_there_are_counters_for_all_groups_after_a_change_of_the_division(preten
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.sample(6)
 def test_a_value_that_later_loops_need_is_computed_once(
-    length: int, dtype: str, pretend: Any
+    length: int, dtype: str, pretend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend(loads_vectors=True)
+    monkeypatch.setattr(reduction_forms, "HELD_BYTES", 0)
     tuning._machine.cache_clear()
     x = dp.asarray(rows((300, length), dtype))
     dp.eval(x)
@@ -219,3 +221,54 @@ def test_a_value_that_later_loops_need_is_computed_once(
         ]
     assert not any("kept0 = " in text for text in others)
     assert "kept0 = " not in dp.explain(needed_again(dp, x)).source
+
+
+def weighted(xp: Any, x: Any) -> Any:
+    weights = xp.asarray(np.arange(1, 1 + x.shape[-1]).astype(x.dtype.name))
+    return (x - x.max(axis=-1, keepdims=True)) * weights / abs(x).sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.sample(6)
+def test_rows_are_held_in_registers(length: int, dtype: str, pretend: Any) -> None:
+    pretend(loads_vectors=True)
+    tuning._machine.cache_clear()
+    host = rows((30, length), dtype)
+    host[1, 2], host[3, -1], host[4, 1] = np.nan, np.inf, -np.inf
+    x = dp.asarray(host)
+    programs = [*PROGRAMS, kept_twice, needed_again]
+    if dtype != "float16":  # beyond its range
+        programs.append(weighted)
+    with np.errstate(invalid="ignore"):
+        for program in programs:
+            check(program(dp, x), program(np, host.astype("f8")), dtype)
+    source = dp.explain(softmax(dp, x)).source
+    assert "_local[j" not in source
+    if length >= 256:
+        assert "x0_1 = " in source
+        assert source.count("math.exp(") == source.count("a0[")
+
+
+@pytest.mark.parametrize("length", [300, 512])
+def test_quotients_of_a_row_are_those_of_divisions(length: int, pretend: Any) -> None:
+    pretend(loads_vectors=True)
+    tuning._machine.cache_clear()
+    generator = np.random.default_rng(length)
+    powers = generator.integers(-140, 127, (400, length)).astype("f4")
+    powers[::2] %= 30
+    host = generator.normal(size=powers.shape).astype("f4") * np.exp2(powers)
+    host[::5, 3], host[1::5, 4], host[2::9, 5], host[8] = 0, -0.0, np.inf, 0
+    x = dp.asarray(host)
+
+    def quotients(xp: Any, v: Any) -> Any:
+        return v / v.max(axis=1, keepdims=True)
+
+    assert "fused_multiply_add" in dp.explain(quotients(dp, x)).source
+    with np.errstate(all="ignore"):
+        expected = quotients(np, host)
+    found = quotients(dp, x).asnumpy()
+    is_small = abs(expected) < np.finfo("f4").tiny  # Devices may flush these to zero.
+    np.testing.assert_array_equal(np.where(is_small, 0, found), np.where(is_small, 0, expected))
+    is_zero = np.signbit(expected) & (host == 0)
+    np.testing.assert_array_equal(np.signbit(found[is_zero]), True)

@@ -7,6 +7,7 @@ from typing import Any
 from dparray import _type_keys
 from dparray._ir.types import BOOL, F16, F32, GLOBAL, I32, I64, U16, U32, U64, Pointer
 from dparray._language import intrinsics, prelude, promotion
+from dparray._language.builtins.mathematics import mathematical
 from dparray._language.builtins.registry import handles, known
 from dparray._language.errors import Refusal
 from dparray._language.memory import element_type
@@ -198,6 +199,14 @@ def _multiply_add_32(front: Any, node: Any, first: Any, second: Any, added: Any)
     total = front.op("add", I32, front.op("mul", I32, a, b), c)
     result: Number = front.to(front.to(Number(total), I64), U64)
     return result
+
+
+# --- floats ---------------------------------------------------------------------------------------
+
+
+@handles(intrinsics.fused_multiply_add)
+def _fused_multiply_add(front: Any, node: Any, first: Any, second: Any, added: Any) -> Number:
+    return mathematical(front, "fma", F32, first, second, added)
 
 
 # --- vectors of elements --------------------------------------------------------------------------

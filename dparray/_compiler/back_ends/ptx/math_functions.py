@@ -11,7 +11,7 @@ _LIBDEVICE = (
     "log2 sin sinh tan tanh tgamma atan2 fmod hypot nextafter pow ldexp fmax fmin round"
 )
 # Those that NVPTX has instructions for.
-_INTRINSICS = "sqrt fabs floor ceil trunc rint copysign"
+_INTRINSICS = "sqrt fabs floor ceil trunc rint copysign fma"
 _FACTORS = {"degrees": 57.29577951308232, "radians": 0.017453292519943295}
 _FLOATS = {"f": "float", "d": "double"}
 _VECTORS = re.compile(r"Dv(\d+)_([fd])")
