@@ -354,10 +354,10 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
     elif op is CONVERT and out is not None and node.dtype == out.dtype:
         _copy(out, operands[0])
         return out
-    elif op is WHERE or op is CONVERT:
-        result = form(op, operands, node.dtype)
-    elif op.keeps_integers and node.dtype.kind in "biu":
-        result = form(CONVERT, operands, node.dtype)
+    elif op is WHERE or op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
+        result = form(op if op is WHERE else CONVERT, operands, node.dtype)
+        if result.shape != node.shape:  # a view that repeats elements
+            result = np.broadcast_to(result, node.shape)
     elif node.dtype.kind in op.host:
         # Scalars too get the result's dtype: older NumPy would choose another one.
         arrays = [np.asarray(operand, node.dtype) for operand in operands]

@@ -12,7 +12,7 @@ import pytest
 
 import dparray as dp
 from dparray._evaluate import evaluate, limits
-from tests.support import launched
+from tests.support import force, launched
 
 ROWS, COLUMNS = 600, 400
 assert ROWS * COLUMNS >= limits.COMPILE_ELEMENTS
@@ -217,6 +217,15 @@ def test_a_broadcast_view_computes_its_elements_once() -> None:
     row = dp.broadcast_to(dp.exp(x[0]) + 1, (ROWS, COLUMNS))
     np.testing.assert_allclose((row + x).asnumpy(), np.exp(host[0]) + 1 + host, rtol=1e-6)
     np.testing.assert_allclose(row.asnumpy()[5], np.exp(host[0]) + 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "var"])
+def test_a_reduction_counts_repeated_elements(kind: str) -> None:
+    host, shape = np.linspace(0.9, 1.1, 12_000).reshape(40, 1, 300), (40, 5, 300)
+    expected = getattr(np, kind)(np.broadcast_to(host, shape), axis=(0, 1))
+    with force("host"):
+        found = getattr(dp, kind)(dp.broadcast_to(dp.asarray(host) * 1.0, shape), axis=(0, 1))
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-9)
 
 
 def test_a_loop_over_the_rows_of_a_pending_array_computes_it_once() -> None:

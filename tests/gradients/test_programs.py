@@ -174,14 +174,8 @@ def check_random(seed: int) -> None:
     assert any(reverse == pytest.approx(s, rel=2e-5, abs=2e-5) for s in slopes), (seed, slopes)
 
 
+@pytest.mark.parametrize("count", [25, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("part", range(8))
-def test_random_programs(part: int) -> None:
-    for seed in range(part * 250, part * 250 + 25):
-        check_random(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(8))
-def test_many_random_programs(part: int) -> None:
-    for seed in range(part * 250, part * 250 + 250):
+def test_random_programs(part: int, count: int) -> None:
+    for seed in range(part * 250, part * 250 + count):
         check_random(seed)

@@ -297,18 +297,10 @@ def test_what_would_lose_a_gradient_raises(name: str) -> None:
 
 
 def test_statements_that_do_not_fit_raise() -> None:
-    def shape(x: Any) -> Any:
-        x += dp.ones((2, 6))
-        return dp.sum(x)
-
-    def kind(x: Any) -> Any:
-        x += 1j
-        return dp.sum(x)
-
     with pytest.raises(ShapeError):
-        dp.grad(shape)(dp.asarray(X))
+        dp.grad(lambda x: dp.sum(x.__iadd__(dp.ones((2, 6)))))(dp.asarray(X))
     with pytest.raises(DTypeError):
-        dp.grad(kind)(dp.asarray(X))
+        dp.grad(lambda x: dp.sum(x.__iadd__(1j)))(dp.asarray(X))
     with pytest.raises(HostConversionError):
         dp.grad(lambda x: dp.sum(x * X))(dp.asarray(X))
 
