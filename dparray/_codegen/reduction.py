@@ -228,7 +228,9 @@ def _program(
         leaves_accumulators,
         sum(parts.arrays[number].dtype.itemsize for number in staged),
     )
-    form, vectors, chunks, lanes, staged_rows, held = reduction_forms.choose(question, machine)
+    form, vectors, chunks, lanes, staged_rows, held, loads_vectors = reduction_forms.choose(
+        question, machine
+    )
     is_short = form == "short rows"
     blocks = count // (vectors * lanes // output_count) if is_short else count
     trips = blocks // chunks
@@ -296,12 +298,14 @@ def _program(
             steps,
             vectors,
             machine,
+            loads_vectors,
         )
         if form == "columns" and not (unrolled or elements_last)
         else 1,
         (staged_rows > 0 or held > 0) and not unrolled and machine.bytes_in_flight > 0,
         held,
         held * (lanes if form == "lanes" else machine.sub_group) == count,
+        loads_vectors,
     )
     numbers = [
         output_count,

@@ -68,7 +68,8 @@ MAX_TOGETHER = 16
 # groups of a compute unit load while others compute.
 STAGED_SHARE = 4
 # Rows that registers hold take at most the first number of bytes of a work-item, if a sub-group has
-# a row, and about the second, if a group has one. Their loops are unrolled up to the last number of steps.
+# a row, and about the second, if a group has one. Their loops are unrolled up to the last number of
+# steps.
 HELD_BYTES = 128
 HELD_BYTES_IN_GROUPS = 64
 MAX_HELD_STEPS = 384
@@ -84,6 +85,7 @@ class Form(NamedTuple):
         lanes: the work-items of a group.
         staged_rows: the outputs of a group whose elements local memory holds, or 0.
         held: the elements that registers of a work-item hold instead, or 0.
+        loads_vectors: whether a work-item in columns has adjacent outputs.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Form(NamedTuple):
     lanes: int
     staged_rows: int = 0
     held: int = 0
+    loads_vectors: bool = False
 
 
 class Question(NamedTuple):
@@ -142,6 +145,8 @@ def choose(of: Question, machine: Machine) -> Form:
         return Form("short rows", vectors, chunks, lanes)
     if is_gpu:
         form = _gpu_form(of.kept_extents, count, of.columns, machine, of.is_whole, most)
+        if form.name == "columns":
+            return _with_vectors(form, of, machine, most)
         return staged(form, count, of.element_bytes, len(of.steps), machine)
     if (
         not (of.is_whole or of.stores_elements or of.calls_user or of.leaves_accumulators)
@@ -156,6 +161,37 @@ def choose(of: Question, machine: Machine) -> Form:
         of.kept_extents, count, of.columns, machine, of.is_whole, most
     )
     return Form(name, vectors, chunks, lanes)
+
+
+def _with_vectors(form: Form, of: Question, machine: Machine, most: int) -> Form:
+    """Return the form of columns with vector loads, if all arrays have such rows.
+
+    Each vector of a row is then 16 bytes, and begins at a multiple of its length.
+    """
+    largest = max((layout.dtype.itemsize for layout in of.arrays), default=0)
+    row, count = of.kept_extents[-1], math.prod(of.extents)
+    length = min(machine.bytes_in_flight // largest, most) if largest else 0
+    if (
+        length < 2
+        or of.is_whole
+        or of.stores_elements
+        or any(is_reduction(step) and step[1][0].settle for step in of.steps)
+        or rows_together(of.arrays, of.steps, length, machine, True) < 2
+        or row % length
+        or row < form.lanes * length
+        or any(layout.dtype.kind not in "iuf" for layout in of.arrays)
+        or any(layout.block.memory is None for layout in of.arrays)
+        or not all(any(column) for _, column in of.read)
+        or any(steps[-1] != 1 for steps, _ in of.read)
+        or any(stride % length for steps, column in of.read for stride in (*steps[:-1], *column))
+    ):
+        return form
+    groups = column_groups(of.kept_extents, form.lanes * length)
+    wanted = -(-wanted_groups(machine, form.lanes) // groups)
+    chunks = max(1, min(count // GPU_SERIAL, wanted))
+    if groups * chunks < GPU_WAVES * machine.compute_units:
+        return form
+    return form._replace(vectors=length, chunks=chunks, loads_vectors=True)
 
 
 def staged(form: Form, count: int, element_bytes: int, steps: int, machine: Machine) -> Form:
@@ -241,7 +277,10 @@ def wanted_groups(machine: Machine, lanes: int) -> int:
     """Return the groups that fill the device and balance its units."""
     if not machine.sub_group:
         return GROUPS_A_UNIT * machine.compute_units
-    return min(MAX_MERGED, max(1, GPU_WAVES * machine.resident_items // lanes))
+    groups = min(MAX_MERGED, max(1, GPU_WAVES * machine.resident_items // lanes))
+    # Each unit gets as many groups, if they are as fast as the memory.
+    rest = groups % machine.compute_units if machine.bytes_in_flight else 0
+    return groups - rest or groups
 
 
 def _gpu_form(
@@ -347,17 +386,23 @@ def vectors_of_rows(row: int, lanes: int, most: int) -> int:
 
 
 def rows_together(
-    arrays: Sequence[Layout], steps: Sequence[Any], vectors: int, machine: Machine
+    arrays: Sequence[Layout],
+    steps: Sequence[Any],
+    vectors: int,
+    machine: Machine,
+    loads_vectors: bool = False,
 ) -> int:
     """Return the rows of columns that a work-item loads before it adds the first.
 
     The compiler keeps few loads in flight by itself: their number times the vectors' is that of
-    twice the bytes of an element-wise kernel, since additions follow in sequence.
+    twice the bytes of an element-wise kernel, since additions follow in sequence; of as many bytes
+    as registers hold, if it loads vectors.
     """
     nbytes = vectors * sum(layout.dtype.itemsize for layout in arrays)
     if not machine.bytes_in_flight or not nbytes:
         return 1
-    rows = power_of_two(max(1, min(MAX_TOGETHER, 2 * machine.bytes_in_flight // nbytes)))
+    most = HELD_BYTES if loads_vectors else 2 * machine.bytes_in_flight
+    rows = power_of_two(max(1, min(MAX_TOGETHER, most // nbytes)))
     while rows > 1 and rows * vectors * len(steps) > 2 * MAX_STEPS_WRITTEN:
         rows //= 2
     return rows

@@ -60,6 +60,8 @@ class ReductionStructure(NamedTuple):
         held: the elements of each staged array that a work-item loads first and keeps in registers
             for all loops; 0 if they are copied to local memory.
         is_full: whether each work-item has as many elements; otherwise some have one less.
+        loads_vectors: whether the outputs of a work-item in columns are adjacent, so that it loads
+            its elements of a row together.
     """
 
     steps: tuple[Any, ...]
@@ -84,6 +86,7 @@ class ReductionStructure(NamedTuple):
     keeps_values: bool = False
     held: int = 0
     is_full: bool = False
+    loads_vectors: bool = False
 
     @property
     def stores_accumulators(self) -> bool:

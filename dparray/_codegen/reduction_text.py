@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -111,8 +111,10 @@ class Text:
         self._begin_text()
         if structure.form == "columns":
             self.lines += self._decomposed("outer", "n", structure.output_ndim - 1, name="o")
+            if structure.loads_vectors:
+                self._add(f"column = column + lane * uint64({structure.vectors - 1})")
             for number in range(1, structure.vectors):
-                further = structure.lanes * number
+                further = number if structure.loads_vectors else structure.lanes * number
                 self._add(f"{_of_vector('column', number)} = column + uint64({further})")
             self.own.add("column")
         elif structure.form == "short rows":
@@ -513,6 +515,13 @@ class Text:
             )
             self._settle(settled, "done", inner)
             self._add("    for trip in range(done, until):")
+        elif self.structure.loads_vectors:
+            # With both kinds of loads in one loop, the compiler makes single loads of all.
+            width = self.structure.vectors
+            tests = " and ".join(f"is_aligned(a{number}, {width})" for number in walk.arrays)
+            self._add(f"if {tests}:", f"    for trip in range({whole}):")
+            self._rows_together(walk, rows, inner, self._load_vectors)
+            self._add("else:", f"    for trip in range({whole}):")
         else:
             self._add(f"for trip in range({whole}):")
             inner = "        "
@@ -542,8 +551,11 @@ class Text:
         elif self.structure.form == "short rows":
             self._rest(walk)
 
-    def _rows_together(self, walk: Walk, rows: int, indent: str) -> None:
+    def _rows_together(
+        self, walk: Walk, rows: int, indent: str, load_row: Callable[..., None] | None = None
+    ) -> None:
         """Load elements of several rows, and then fold them in their order."""
+        load_row = load_row or self._load_row
         for is_loaded in (False, True):
             for row in range(rows):
                 self._add(f"{self.j} = first + uint64(trip * {rows} + {row}) * step", indent=indent)
@@ -551,9 +563,26 @@ class Text:
                     self._element(walk, indent, 0, f"(trip * {rows} + {row})", loaded=str(row))
                     continue
                 self._take_apart(indent)
-                with self._for_each_vector():
-                    for number in walk.arrays:
-                        self._load(number, indent, str(row))
+                load_row(walk.arrays, str(row), indent)
+
+    def _load_row(self, arrays: Sequence[int], row: str, indent: str) -> None:
+        with self._for_each_vector():
+            for number in arrays:
+                self._load(number, indent, row)
+
+    def _load_vectors(self, arrays: Sequence[int], row: str, indent: str) -> None:
+        """Load the elements of a row together."""
+        for number in arrays:
+            dtype, _, letters = self.structure.arrays[number]
+            index = self._element_index(f"b{number}", letters, f"a{number}")
+            vector = f"load_vector(a{number}, {index}, {self.structure.vectors})"
+            self._add(f"v{number} = {vector}", indent=indent)
+            self.own.add(f"x{number}_{row}")
+            for lane in range(self.structure.vectors):
+                name = f"x{number}_{row}"
+                name = _of_vector(name, lane) if lane else name
+                for line in load(number, dtype, str(lane), f"v{number}"):
+                    self._add(f"{name} = {line.partition(' = ')[2]}", indent=indent)
 
     def _go_to(self, element: str, indent: str) -> None:
         """Emit the assignment of the next element's number to ``j``."""

@@ -289,6 +289,10 @@ def softmax_of_rows_on_a_gpu(length: int = 1024, machine: Machine = GPU) -> str:
 NVIDIA = GPU._replace(group=1024, is_fixed=True, loads_vectors=True, bytes_in_flight=16)
 
 
+def column_sums_by_vectors(dtype: str = "f4") -> str:
+    return reduction(reduced(leaf("a", (4096, 8192), dtype), (0,), "sum", dtype), machine=NVIDIA)
+
+
 def softmax_in_registers() -> str:
     return softmax_of_rows_on_a_gpu(100, NVIDIA)
 
@@ -353,6 +357,7 @@ CASES: list[Callable[[], str]] = [
     column_sums_of_rows_together,
     softmax_of_rows_on_a_gpu,
     softmax_in_registers,
+    column_sums_by_vectors,
     vectors_of_small_elements,
     vectors_of_positions,
 ]

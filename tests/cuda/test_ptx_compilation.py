@@ -369,6 +369,21 @@ def test_machine_code_of_columns_loads_several_rows_before_it_adds(dtype: str, r
     assert "|".join(["LDG"] * rows) in re.sub(r"\|(?!LDG|FADD?|DAD|STG|BRA)[A-Z0-9]+", "", names)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_machine_code_of_columns_loads_vectors_of_several_rows(dtype: str) -> None:
+    text = golden.column_sums_by_vectors(dtype)
+    _, written = client.compile(compiler.generated_module(text, golden.TYPES[text])[1])
+    usage = packages.assembled(written, packages.PROCESSORS[-1])
+    assert usage.spilled == usage.stack == 0
+    assert usage.registers <= 48
+    names = packages.machine_code(written)
+    loads = [at for at, name in enumerate(names) if name == "LDG.E.128"]
+    assert len(loads) in (8, 16)  # two trips
+    # Some additions of the first rows may come before the last loads.
+    between = names[loads[0] : loads[5]]
+    assert sum(name.startswith(("FADD", "DADD", "IADD3")) for name in between) <= 24
+
+
 def test_machine_code_of_a_stencil_loads_before_it_stores() -> None:
     text = _slices("f4", _CROSS, (1000, 1026))
     _, written = client.compile(compiler.generated_module(text, golden.TYPES[text])[1])

@@ -294,3 +294,23 @@ def test_strips_of_short_rows_are_loaded_together(columns: int, dtype: str) -> N
     source = dp.explain(x + y).source
     assert "strip = block * uint64(16) + uint64(1)\n" in source
     assert source.index("w0 = ") < source.index("w15 = ") < source.index("out0[at0] = w0")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "float64"])
+@pytest.mark.parametrize(("rows", "columns"), [(300, 2048), (301, 1028), (555, 2056), (17, 3072)])
+def test_columns_are_loaded_by_vectors(dtype: str, rows: int, columns: int, pretend: Any) -> None:
+    pretend(kind="gpu", shares_memory=False, loads_vectors=True, units=1, threads=8)
+    whole = values((rows, columns + 16), dtype)
+    x, forms = dp.asarray(whole), []
+    wide = whole.astype("f8")
+    for at in (slice(0, columns), slice(8, columns + 8), slice(1, columns + 1)):
+        for part in (np.s_[:, at], np.s_[::-1, at], np.s_[::2, at]):
+            v, a = x[part], wide[part]
+            forms.append("load_vector" in dp.explain(v.max(axis=0)).source)
+            equal(v.max(axis=0), whole[part].max(axis=0))
+            equal(v.argmin(axis=0), whole[part].argmin(axis=0))
+            span = v.astype("f8").max(axis=0) - v.min(axis=0) * 0.5
+            np.testing.assert_array_equal(span.asnumpy(), a.max(axis=0) - a.min(axis=0) * 0.5)
+            total = (v * 0.5).sum(axis=0).asnumpy()
+            np.testing.assert_allclose(total, (a * 0.5).sum(axis=0), rtol=1e-4, atol=1e-3)
+    assert any(forms) or columns % 16

@@ -52,7 +52,7 @@ BUDGETS = {
     "graph": 2_205,
     "ir": 5_185,
     "language": 16_120,
-    "codegen": 4_140,
+    "codegen": 4_230,
     "compiler": 8_190,
     "evaluate": 5_100,
     "array": 7_620,
