@@ -60,9 +60,19 @@ def install(device: Any) -> Any:
     training.make_trainable(importlib.import_module(f"{_BACKEND}.trainer"), finder)
     rules = keras.regularizers
     rules.L1L2.__call__ = lambda self, x: rules.L1(self.l1)(x) + rules.L2(self.l2)(x)  # not +=
+    _keep_result_types(importlib.import_module("keras.src.backend.common.dtypes"))
     finder.array_module.config.host_operands = "copy"
     _finders.append(finder)
     return keras
+
+
+def _keep_result_types(dtypes: Any) -> None:
+    """Keep the results of Keras' promotion, which each operation computes."""
+    result_type = dtypes.result_type
+    kept = functools.cache(lambda floatx, *given: result_type(*given))
+    dtypes.result_type = functools.wraps(result_type)(
+        lambda *given: kept(dtypes.config.floatx(), *given)
+    )
 
 
 def _is_tensor(x: Any) -> bool:
@@ -282,13 +292,15 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         @functools.wraps(original)
         def convert(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any = None) -> Any:
             if not sparse and not ragged:
+                if isinstance(x, _ARRAYS):
+                    if dtype is None or x.dtype == (target := standard(dtype)):
+                        return x
+                    return dp.astype(x, target)
                 if type(x) in (list, tuple) and any(isinstance(i, (*_ARRAYS, variable)) for i in x):
                     x = dp.stack([dp.asarray(self.unwrapped(each)) for each in x])
+                    return x if dtype is None else convert(x, dtype)
                 if isinstance(x, np.ndarray | np.generic) and dtype is None:
                     return dp.asarray(x, device=self.device)
-                if isinstance(x, _ARRAYS):
-                    target = None if dtype is None else standard(dtype)
-                    return x if target is None or x.dtype == target else dp.astype(x, target)
             return original(x, dtype, sparse, ragged)
 
         @functools.wraps(scatter)
