@@ -248,12 +248,12 @@ def steps_until_large(item: dp.Item, x: Any, out: Any) -> None:
     out[i] = count
 
 
-def multiplies_vectors_of_16(monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Return whether the code of the newest kernel multiplies vectors of 16 float32."""
+def vectorized_code(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the vectorized module of the newest kernel."""
     texts: list[str] = []
     monkeypatch.setattr(modules, "inline_variants", lambda module: texts.append(str(module)))
     modules.by_number[max(modules.by_number)]._compiled(1, None)
-    return "= fmul <16 x float>" in texts[0]
+    return texts[0]
 
 
 def test_items_that_leave_a_loop_at_different_times_are_one_vector(
@@ -269,7 +269,9 @@ def test_items_that_leave_a_loop_at_different_times_are_one_vector(
         counts += goes_on
     assert out.tolist() == counts.tolist()
 
-    assert multiplies_vectors_of_16(monkeypatch)  # 8 with 64-bit counters as the limit
+    assert "= fmul <16 x float>" in vectorized_code(
+        monkeypatch
+    )  # 8 with 64-bit counters as the limit
 
 
 @dp.kernel
@@ -286,7 +288,7 @@ def test_float32_beside_float64_is_computed_in_whole_vectors(
     dp.call_kernel(add_in_double, dp.Range(1003), x, out)
     np.testing.assert_array_equal(out.asnumpy(), a * a + np.float64(0.1))
 
-    assert multiplies_vectors_of_16(monkeypatch)  # 8 with the float64 as the limit
+    assert "= fmul <16 x float>" in vectorized_code(monkeypatch)  # 8 with the float64 as the limit
 
 
 @dp.kernel
@@ -360,3 +362,35 @@ def test_continue_between_barriers(limit: int, end: int, device: str) -> None:
     dp.simulate(continues_between_barriers, space, x, wanted, limit, end)
     dp.call_kernel(continues_between_barriers, space, dp.asarray(x, device=device), out, limit, end)
     assert out.tolist() == wanted.tolist()
+
+
+@dp.kernel
+def sort_rows(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    row: Any = dp.PrivateArray(6, dtype=dp.float32)
+    for j in range(6):
+        row[j] = x[i, j]
+    for j in range(5):
+        for k in range(j + 1, 6):
+            if row[k] < row[j]:
+                kept = row[j]
+                row[j] = row[k]
+                row[k] = kept
+    for j in range(6):
+        out[i, j] = row[j]
+
+
+def test_loops_whose_lengths_follow_an_outer_loop_are_unrolled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a = np.random.default_rng(5).random((1003, 6), dtype="float32")
+    x = dp.asarray(a, device="host:cpu")
+    out = dp.empty_like(x)
+    dp.call_kernel(sort_rows, dp.Range(1003), x, out)
+    np.testing.assert_array_equal(out.asnumpy(), np.sort(a))
+    (text,) = sort_rows.inspect_spirv().values()
+    assert "alloca [" not in text
+    # Otherwise there are vectors for rows of one element alone, whose neighbors lie side by side.
+    code = vectorized_code(monkeypatch)
+    assert "fcmp olt <" in code
+    assert "load <" not in code

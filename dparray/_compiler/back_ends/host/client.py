@@ -19,6 +19,7 @@ from dparray._ir.instructions import Function
 from dparray._ir.passes import finish
 from dparray._ir.speculation import load_early
 
+_MAX_UNROLLINGS = 3
 _UNDEFINED = re.compile(r"^declare [^@\n]*@\"?(_Z\w+)\"?\(", re.MULTILINE)
 
 
@@ -63,10 +64,15 @@ def optimised(text: str, target: Target, contracts: bool = False) -> tuple[str, 
             function.linkage = "internal"
     _optimise(module)
     result = str(module)
-    if (changed := as_floats(with_marked_loops(result))) != result:
+    changed = as_floats(with_marked_loops(result))
+    # Once an outer loop is unrolled, the lengths of inner loops may be constants.
+    for _ in range(_MAX_UNROLLINGS):
+        if changed == result:
+            break
         module = llvm.parse_assembly(changed)
         _optimise(module)
         result = str(module)
+        changed = with_marked_loops(result)
     # No address wraps around. Without that mark, LLVM gathers elements at constant strides.
     result = re.sub(r"= getelementptr (?!inbounds|nusw|nuw)", "= getelementptr nusw ", result)
     undefined = {

@@ -38,6 +38,7 @@ _ID = re.compile(r"^  (%\S+) = (?:tail )?call spir_func i64 @_Z13get_global_idj\
 _BEYOND = re.compile(
     r"^  (?P<name>%\S+) = icmp sge i64 (?P<id>%\S+), (?P<extent>%\.\d+|%extent\d)$", re.M
 )
+_ROW_LENGTH = re.compile(r"(?<= = mul nsw i64 )%\S+, (%[\w.]+\.shape\.\d+)$", re.MULTILINE)
 _LOCAL = re.compile(
     r"^@(?P<name>\"[^\"]+\"|[-\w.$]+) = internal addrspace\(3\) global (?P<kind>.+?) "
     r"(?:undef|poison|zeroinitializer)(?:, align \d+)?$",
@@ -107,6 +108,7 @@ def translated(text: str, contracts: bool = False) -> tuple[Head, str]:
     in_local = [at for at, each in enumerate(parameters) if each.startswith("ptr addrspace(3)")]
     body = _without_guards(entry["body"], [each.split()[-1] for each in parameters])
     takes_range = body != entry["body"]
+    body = _with_row_lengths(body)
     # The driver's values have names beside those of the parameters, which users choose.
     own = {each.split()[-1]: f"%dp.arg{at}" for at, each in enumerate(parameters)}
     head_and_body = text[entry.start("parameters") : entry.start("body")] + body
@@ -166,6 +168,20 @@ def _without_guards(body: str, parameters: list[str]) -> str:
         )
 
     return _BEYOND.sub(replaced, body)
+
+
+def _with_row_lengths(body: str) -> str:
+    """Return an entry's body that does not multiply by lengths of rows as they are passed.
+
+    LLVM would make vectors for rows of one element alone, in which neighbors lie side by side.
+    """
+    lengths = set(_ROW_LENGTH.findall(body))
+    body = _ROW_LENGTH.sub(r"\g<0>.row", body)
+    label, _, rest = body.partition("\n")
+    added = "".join(
+        f"  {name}.row = call i64 @llvm.smax.i64(i64 {name}, i64 0)\n" for name in sorted(lengths)
+    )
+    return f"{label}\n{added}{rest}"
 
 
 def _with_local_memory(text: str) -> tuple[str, int]:
