@@ -394,3 +394,30 @@ def test_loops_whose_lengths_follow_an_outer_loop_are_unrolled(
     code = vectorized_code(monkeypatch)
     assert "fcmp olt <" in code
     assert "load <" not in code
+
+
+@dp.kernel
+def insert_into_rows(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    row: Any = dp.PrivateArray(20, dtype=dp.float32)
+    for j in range(20):
+        row[j] = x[i, j]
+    for j in range(1, 20):
+        value = row[j]
+        k = j - 1
+        while k >= 0 and row[k] > value:
+            row[k + 1] = row[k]
+            k -= 1
+        row[k + 1] = value
+    for j in range(20):
+        out[i, j] = row[j]
+
+
+def test_llvm_prints_no_remarks_of_copied_rows(capfd: pytest.CaptureFixture[str]) -> None:
+    a = np.random.default_rng(5).random((203, 20), dtype="float32")
+    x = dp.asarray(a, device="host:cpu")
+    out = dp.empty_like(x)
+    dp.call_kernel(insert_into_rows, dp.Range(203), x, out)
+    np.testing.assert_array_equal(out.asnumpy(), np.sort(a))
+    modules.by_number[max(modules.by_number)]._compiled(1, None)  # Not from the cache on disk.
+    assert capfd.readouterr() == ("", "")

@@ -25,8 +25,8 @@ from dparray._driver.host.reading import (
 
 #: Marks the accesses of work-items as unordered, so that LLVM needs no tests whether they overlap.
 ACCESS = ", !llvm.access.group !900000"
-#: A call of a function that has no variant for vectors, as those of the C library.
-_SCALAR_CALL = re.compile(r"\bcall [^@]*@(?!\"?(?:llvm\.|dparray\.|_Z))")
+#: A call of a function that has no variant for vectors: the C library's, and copies of memory.
+_SCALAR_CALL = re.compile(r"\bcall [^@]*@(?!\"?(?:llvm\.(?!mem)|dparray\.|_Z))")
 _AGGREGATES = ("<", "{", "[")
 
 
