@@ -38,7 +38,12 @@ from dparray._functions.reductions import count_nonzero
 from dparray._functions.sorting import argsort, sort
 from dparray._functions.statistics import Axis
 from dparray._placement import common_placement
-from dparray.algorithms.quantiles import can_pick, write_quantile
+from dparray.algorithms.quantiles import (
+    can_pick,
+    can_select,
+    write_quantile,
+    write_selected,
+)
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
@@ -108,6 +113,13 @@ def _quantiles(
         raise ArgumentError(f"{function}: weights= requires method='inverted_cdf'; got {method!r}")
     if x.dtype.kind == "c" and "median" not in function:
         raise DTypeError(f"{function}: not defined for complex numbers; use x.real")
+    is_plain = type(q) in (float, int) and 0 <= q <= whole and not (keepdims or leave_nan_out)
+    if is_plain and out is weights is None and x.ndim == 1 and axis in (None, 0):
+        kind = _quantile_dtype(x, q, method)
+        if can_select(x, kind):
+            selected = empty_on(placement, (), kind)
+            write_selected(x, selected, q / whole, method, _rule)
+            return selected
     fractions = _fractions(function, q, whole)
     is_for_numpy = not leave_nan_out or x.dtype.kind != "c"
     is_one_line = axis is None or x.ndim == 1
@@ -283,6 +295,11 @@ def _ranks(method: str, count: int, fraction: float) -> tuple[tuple[int, int], f
     low, weight = _neighbors(method, np.float64(count), fraction, np.floor, np.where)
     below, above = (min(max(int(low) + step, 0), count - 1) for step in (0, 1))
     return (below, above), float(weight)
+
+
+def _rule(method: str, count: int, fraction: float) -> tuple[tuple[int, int], float, bool]:
+    """Return the ranks and the weight, and whether the result is one of the elements."""
+    return *_ranks(method, count, fraction), method in _CHOOSING
 
 
 def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:

@@ -19,7 +19,7 @@ from dparray._layout import Layout
 from dparray._runtime import host_maps
 from dparray._runtime.launch import launch
 from dparray._runtime.packing import Packed
-from dparray.kernel_api import NdRange
+from dparray.kernel_api import NdRange, Range
 from dparray.memory.segments import Block
 
 _MAX_KNOWN = 1024
@@ -53,9 +53,14 @@ class Launch:
             array that the kernel reads, ``"w"`` for one that it may write, ``"n"`` for a number.
     """
 
-    def __init__(self, kernel: KernelFunction, index_space: NdRange, *arguments: Any) -> None:
+    def __init__(
+        self, kernel: KernelFunction, index_space: NdRange | Range, *arguments: Any
+    ) -> None:
         self._kernel, self._index_space, self._arguments = kernel, index_space, arguments
-        self._ranges = index_space.global_range, index_space.local_range
+        if isinstance(index_space, Range):
+            self._ranges: tuple[Any, Any] = tuple(index_space), None
+        else:
+            self._ranges = index_space.global_range, index_space.local_range
         self._compiled: Any = None
 
     def __call__(self, *arrays: Any, numbers: Any = _NO_NUMBERS) -> None:
@@ -116,5 +121,5 @@ class Launch:
         self._order, self._reads = order, written.count(False)
         self._words, self._pack, self._objects = words, Struct(f"{len(words)}Q").pack, objects
         self._local_nbytes = sum(each.local_nbytes for each in packed)
-        item = f"nditem:{len(self._ranges[0])}"
+        item = f"{'item' if self._ranges[1] is None else 'nditem'}:{len(self._ranges[0])}"
         self._compiled = self._kernel._compiled(item, types, self._queue)

@@ -21,7 +21,7 @@ from dparray.algorithms import (
 from dparray.algorithms import tiles as host_tiles
 from dparray.algorithms.histograms import count_in_bins, count_integers
 from dparray.algorithms.workspace import zeros
-from dparray.kernels import tiles
+from dparray.kernels import quantile, tiles
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.histogram import make_bin_between_edges
 from tests.support import kernels_of, leave_out_radix_sort
@@ -286,3 +286,37 @@ def test_a_prepared_launch_takes_memory_of_other_libraries_and_what_waits_for_it
     host_tiles.scan_axis("add", own, out)
     np.testing.assert_array_equal(pending.asnumpy(), x * 2)
     np.testing.assert_array_equal(out.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f4", "f8"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.sample(3)
+def test_quantiles_of_vectors_are_selected(size: int, dtype: str) -> None:
+    generator = np.random.default_rng(size)
+    host = (generator.normal(size=size) * 40).astype("f4" if dtype[0] == "f" else "i4")
+    host = host.astype(dtype)
+    x = dp.asarray(np.repeat(host, 2))[::2]
+    for method in ("linear", "higher", "midpoint"):
+        for q in (0.0, 0.25, 0.5, 0.9, 1.0):
+            found = dp.quantile(x, q, method=method)
+            expected = np.quantile(host, q, method=method)  # type: ignore[call-overload]
+            assert (found.dtype, found.shape) == (expected.dtype, ())
+            np.testing.assert_allclose(found.asnumpy(), expected, 1e-6, 1e-6)
+    assert dp.median(x).item() == np.median(host)
+    if dtype[0] == "f" and size > 1:
+        for odd in (np.nan, -np.nan, np.inf, -np.inf, -0.0):
+            host[size // 2] = odd
+            np.testing.assert_array_equal(dp.median(dp.asarray(host)).asnumpy(), np.median(host))
+
+
+def test_ranks_in_the_simulator() -> None:
+    x = np.random.default_rng(0).normal(size=100).astype("f4")
+    memory, found = np.zeros(quantile.STATE + 2 * quantile.DIGITS, np.int64), np.zeros(3, "u4")
+    functions = map(dp.device_func, quantile.make_ordered("f", 32))
+    kernel = dp.kernel(quantile.make_rank_kernel(*functions, np.uint32, 8, True))
+    for shift, width in ((21, 11), (10, 11), (0, 10)):
+        local = [dp.LocalAccessor(size, "i4") for size in (2 * quantile.DIGITS, 16, 1)]
+        numbers = (49, 50, shift, width, shift == 21)
+        dp.simulate(kernel, dp.NdRange(16, 8), x.view("u4"), found, memory, *local, *numbers)
+    np.testing.assert_array_equal(found.view("f4")[:2], np.sort(x)[49:51])
+    assert not memory.any()

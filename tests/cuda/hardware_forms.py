@@ -2,8 +2,9 @@
 
 A row has the microseconds of both forms, in all and on the device. The first one is the default.
 Options of the package that select the others: ``algorithms.tiles.LOOKS_BACK = False`` for scans and
-selections in three launches; ``algorithms.tiled_transpose._SIDE`` for the size of tiles;
-``bytes_in_flight`` of ``dp.config.tuning`` for element-wise kernels and sums of columns.
+selections in three launches; ``algorithms.quantiles.SELECTS = False`` for medians by a sort;
+``algorithms.tiled_transpose._SIDE`` for the size of tiles; ``bytes_in_flight`` of
+``dp.config.tuning`` for element-wise kernels, rows in registers and sums of columns.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy import uint32, uint64
 
 import dparray as dp
-from dparray.algorithms import tiled_transpose, tiles
+from dparray.algorithms import quantiles, tiled_transpose, tiles
 from dparray.kernel_api import MemoryScope, group_barrier
 from tests.cuda.hardware_times import Candidate, device_time, measured
 
@@ -170,7 +171,9 @@ def rows(size: int, side: int, has_cupy: bool) -> list[Row]:
     edges = np.linspace(0.5, 1.5, 101, dtype="f4")
     between: Any = [0.5, 1.5]  # a list is not kept
     ordered = {"in place": lambda: dp.sort(x)}
+    medians = {"by digits": lambda: dp.median(x)}
     if has_cupy:
+        medians["sorted"] = _with(quantiles, "SELECTS", False, lambda: dp.median(x))
         ordered["with passes"] = lambda: _sorted_with_passes(x)
     return [
         Row("sum of int64", looking_back(lambda: dp.cumsum(whole)), numbers.cumsum()),
@@ -199,6 +202,7 @@ def rows(size: int, side: int, has_cupy: bool) -> list[Row]:
             square.T,
         ),
         Row("sort", ordered, np.sort(values)),
+        Row("median", medians, np.median(values), 1e-6),
     ]
 
 
