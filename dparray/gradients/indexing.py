@@ -22,6 +22,7 @@ from dparray.gradients.elementwise import compose, register
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Linear, Row, View
 from dparray.gradients.slices import Part
+from dparray.gradients.tape import without_memory
 from dparray.gradients.traced import Spec, Traced, constants
 
 
@@ -88,7 +89,7 @@ class SetItem(Row):
     def keep(self, places: Any, operands: Any, answer: Any) -> tuple[Any, Any]:
         """Return what the rule needs of the operands and the result."""
         kept, _ = super().keep(places, operands[:2], answer)
-        return [*kept, operands[2]], None
+        return [*kept, without_memory(operands[2])], None
 
     def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the cotangent of an operand from that of the result."""

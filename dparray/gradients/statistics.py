@@ -27,10 +27,6 @@ def _count(x: Any, axis: Any) -> int:
     return math.prod(x.shape[a] for a in axes_of(axis, x.ndim))
 
 
-def _std(x: Any, /, *args: Any, **options: Any) -> Any:
-    return dp.sqrt(dp.var(x, *args, **options))
-
-
 def logsumexp(x: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
     """Return the logarithm of the sum of exponentials."""
     top = dp.max(constants(x), axis=axis, keepdims=True)
@@ -179,10 +175,6 @@ def _nanvar(x: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
     return dp.sum(apart * apart, axis=axis, keepdims=keepdims) / (count - less)
 
 
-def _nanstd(x: Any, *args: Any, **options: Any) -> Any:
-    return dp.sqrt(_nanvar(x, *args, **options))
-
-
 def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, **options: Any) -> Any:
     ddof = options.pop("ddof", None)
     if any(value is not None for value in options.values()):
@@ -271,6 +263,7 @@ def _gradient(f: Any, *steps: Any, axis: Any = None, edge_order: int = 1) -> Any
 
 
 def _of_cumsum(g: Any, x: Any, axis: Any = None, **_: Any) -> Any:
+    dp.eval(g)  # A view of a pending array leaves the array pending, and its operands in memory.
     flat, line = (dp.reshape(g, (x.size,)), 0) if axis is None else (g, axis)
     back = dp.flip(dp.cumsum(dp.flip(flat, axis=line), axis=line), axis=line)
     return dp.reshape(back, x.shape)
@@ -378,14 +371,16 @@ def _apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> Any:
 def _enter() -> None:
     compose(
         globals(),
-        "std special.softmax special.log_softmax partition median diff ediff1d trapezoid clip "
-        "average ptp nanmean nanvar nanstd cov corrcoef interp polyval polyfit polyder "
+        "special.softmax special.log_softmax partition median diff ediff1d trapezoid clip "
+        "average ptp nanmean nanvar cov corrcoef interp polyval polyfit polyder "
         "vander gradient cumulative_logsumexp top_k unwrap modf frexp apply_over_axes",
     )
     composed: dict[str, Any] = {
         "logsumexp": logsumexp,
         "special.logsumexp": logsumexp,
         "sort": sort,
+        "std": lambda x, /, *args, **options: dp.sqrt(dp.var(x, *args, **options)),
+        "nanstd": lambda x, *args, **options: dp.sqrt(_nanvar(x, *args, **options)),
         "divmod": lambda x, y: (dp.floor_divide(x, y), dp.remainder(x, y)),
         "polymul": lambda a, b: dp.convolve(a, b),
         "quantile": _quantile(1.0),

@@ -45,7 +45,7 @@ def operand(operands: Sequence[Any], place: Any) -> Any:
 class Call(Node):
     """A recorded call of an operation that has a rule."""
 
-    __slots__ = ("answer", "inputs", "is_array", "kept", "options", "places", "row")
+    __slots__ = ("answer", "inputs", "is_array", "kept", "operands", "options", "places", "row")
 
     def __init__(
         self,
@@ -61,13 +61,21 @@ class Call(Node):
         self.row, self.places, self.options = row, places, options
         self.inputs = [Spec(operand(operands, place)) for place in places]
         self.kept, self.answer = row.keep(places, operands, answer)
+        self.operands = [
+            x if type(k) is ndarray else None for x, k in zip(operands, self.kept, strict=True)
+        ]
 
     def pull(self, cotangents: Sequence[Any]) -> list[Any]:
         """Return the cotangents of the operands."""
         g: Any = cotangents
         if self.is_array:
             g = as_large(cotangents[0], self.specs[0])
-        transpose, kept, answer, options = self.row.transpose, self.kept, self.answer, self.options
+        transpose, answer, options = self.row.transpose, self.answer, self.options
+        # A library would compute a pending copy; without one, nobody has written to the operand.
+        kept = [
+            k if x is None or not k.is_pending else x
+            for k, x in zip(self.kept, self.operands, strict=True)
+        ]
         return [
             matched(transpose(place, g, answer, kept, options), spec, may_be_scalar=True)
             for place, spec in zip(self.places, self.inputs, strict=True)

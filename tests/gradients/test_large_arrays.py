@@ -66,3 +66,35 @@ def test_steps_do_not_grow_memory() -> None:
     before = in_use()
     x = steps(x, 30)
     assert in_use() <= before + 2 * x.nbytes
+
+
+def peak(f: Any, *arrays: Any) -> float:
+    """Return the memory of a value and its gradients, in arrays like the first."""
+    for _ in range(3):
+        dp.eval(*arrays)
+        before = in_use()
+        dp.memory.reset_peak()
+        value, gradients = f(*arrays)
+        dp.eval(value, gradients)
+        most = dp.memory.stats().peak - before
+        del value, gradients
+    return float(most / arrays[0].nbytes)
+
+
+def test_the_tape_keeps_what_derivatives_read() -> None:
+    def steps(x: Any, count: int) -> Any:
+        for _ in range(count):
+            x[1:-1] += 0.1 * (x[2:] + x[:-2] - 2 * x[1:-1])
+        return dp.sum(x * x)
+
+    def layers(x: Any) -> Any:
+        for _ in range(16):
+            x = dp.tanh(dp.cumsum(x) * 1e-6 + x)
+        return dp.sum(x)
+
+    x, w = dp.ones((1 << 16,)), dp.ones((64, 2))
+    assert peak(dp.value_and_grad(lambda x: steps(x, 9)), x) < 9
+    large = dp.ones((1 << 20,), dtype="float32")
+    assert peak(dp.jit(dp.value_and_grad(layers)), large) < 16 + 14
+    product = dp.value_and_grad(lambda x, w: dp.sum(dp.tanh(x @ w)), 1)
+    assert peak(product, dp.ones((1 << 14, 64)), w) < 0.6
