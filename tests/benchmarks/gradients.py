@@ -1,7 +1,11 @@
-"""Gradients against the forward pass, and against JAX if it is installed."""
+"""Gradients against the forward pass, and against JAX if it is installed.
+
+``python -m tests.benchmarks.gradients`` prints the peak memory of gradients.
+"""
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Iterator
 from math import isqrt
@@ -132,3 +136,57 @@ BENCHMARK = Benchmark(
     rows,
     (100, 1000, 10_000, 1_000_000),
 )
+
+
+def _in_place(u: Any) -> Any:
+    for _ in range(16):
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+        u[1:-1, 1:-1] += 0.1 * (around - 4 * u[1:-1, 1:-1])
+    return dp.sum(u * u)
+
+
+def _layers(x: Any, layer: Callable[[Any], Any]) -> Any:
+    for _ in range(16):
+        x = layer(x)
+    return dp.sum(x)
+
+
+def _peak(f: Callable[..., Any], *arrays: Any) -> float:
+    """Return the megabytes that a call takes at most, once its kernels are compiled."""
+    for _ in range(4):
+        gc.collect()
+        before = dp.memory.stats().in_use
+        dp.memory.reset_peak()
+        result = f(*arrays)
+        dp.eval(*result)
+        most = dp.memory.stats().peak - before
+        del result
+    return float(most / 1e6)
+
+
+def _print_peaks() -> None:
+    """Print the peaks, and what a backward pass that computes no value again must hold.
+
+    These are the values that derivatives read, the cotangent and the gradients.
+    """
+    x, y = (dp.asarray(np.random.default_rng(0).random(10**6), dtype="float32") for _ in range(2))
+    weights = [dp.full(shape, 0.01, dtype="float32") for shape in ((784, 256), 256, (256, 10), 10)]
+    samples = dp.ones((4096, 784), dtype="float32"), dp.ones((4096, 10), dtype="float32")
+    sums = lambda x: dp.tanh(dp.cumsum(x) * 1e-6 + x)  # noqa: E731
+    programs = {
+        "chain": (lambda x: chain(dp, x, y), [x], 20.0),
+        "heat, 16 steps in place": (_in_place, [x.reshape(1000, 1000)], 12.0),
+        "16 layers of tanh": (lambda x: _layers(x, lambda x: dp.tanh(1.01 * x)), [x], 68.0),
+        "16 layers of cumsum and tanh": (lambda x: _layers(x, sums), [x], 76.0),
+        "network, batch 4096": (lambda *w: network(dp, *w, *samples), weights, 9.8),
+    }
+    for name, (f, arrays, kept) in programs.items():
+        dp.eval(*arrays)
+        both = dp.value_and_grad(f, tuple(range(len(arrays))))
+        calls = [both, dp.jit(both)]
+        peaks = [_peak(lambda *x, g=g: (lambda y: (y[0], *y[1]))(g(*x)), *arrays) for g in calls]
+        print(f"{name:30}", *[f"{megabytes:6.1f}" for megabytes in (*peaks, kept)])
+
+
+if __name__ == "__main__":
+    _print_peaks()
