@@ -26,7 +26,9 @@ from dparray._functions.products import matmul
 from dparray._functions.public import public
 from dparray._layout import is_contiguous
 from dparray._placement import policy_in_force
+from dparray._runtime.threads import share_out
 from dparray.exceptions import ShapeError
+from dparray.memory.libraries.numpy import products_on_calling_threads
 from dparray.tilelang.contracting import merged
 from dparray.tilelang.function import TileFunction, function
 from dparray.tilelang.kernel_text import VECTOR
@@ -47,6 +49,8 @@ _LARGE = 1 << 15
 _SMALL_PRODUCT = 1 << 18
 #: The bytes of windows that are copied at a time, for their product with the filters.
 _COPIED = 1 << 22
+#: Parts of an image for each thread, of which each multiplies by all filters.
+_PIECES_PER_THREAD = 2
 
 
 @public(operands=("x", "w"))
@@ -174,15 +178,15 @@ def convolved(
         made = _convolution(steps, apart, borders, kind)(x, w)
         # A view of a pending array would evaluate it, so none is made if the shape is correct.
         return made if kind == "depthwise" else reshape(made, (*made.shape[:-2], filters))
+    if _is_for_library(x, w, borders):
+        made = _by_products(x, w, steps, apart, borders)
+        if made is not None:
+            return made
     if _is_product(x, w, borders):
         cuts = (slice(None), *(slice(None, None, step) for step in steps))
         x = x[cuts]
         made = matmul(reshape(x, (-1, depth)), reshape(w, (depth, filters)))
         return reshape(made, (*x.shape[:-1], filters))
-    if _is_for_library(x, w, borders):
-        made = _by_products(x, w, steps, apart, borders)
-        if made is not None:
-            return made
     convolve = _convolution(steps, apart, borders, "dense")
     whole = -(-filters // VECTOR) * VECTOR
     if filters % VECTOR < 3 or whole > 2 * filters or x.size < _LARGE:
@@ -223,7 +227,14 @@ def _by_products(
             x.shape[1:-1], borders, window, apart, steps, strict=True
         )
     ]
+    units = traits_of(x.queue).units
     rows = max(_COPIED // max(prod((*counts[1:], *window, depth)) * x.itemsize, 1), 1)
+    # Each thread copies all windows, or reads all filters, whichever are fewer.
+    columns = filters
+    if filters > len(x) * prod(counts):
+        columns = max(-(-filters // units), VECTOR)
+    else:
+        rows = min(rows, -(-len(x) * counts[0] // (_PIECES_PER_THREAD * units)))
 
     def convolve(image: np.ndarray, weights: np.ndarray, made: np.ndarray) -> None:
         padded = np.ascontiguousarray(np.pad(image, ((0, 0), *borders, (0, 0))))
@@ -231,8 +242,10 @@ def _by_products(
         every, *strides, last = padded.strides
         moved = [step * stride for step, stride in zip(steps, strides, strict=True)]
         inside = [d * stride for d, stride in zip(apart, strides, strict=True)]
-        for number, first in product(range(len(padded)), range(0, counts[0], rows)):
-            part = made[number, first : first + rows]
+
+        def multiply(piece: tuple[int, int, int]) -> None:
+            number, first, column = piece
+            part, some = made[number, first : first + rows], slice(column, column + columns)
             windows = np.ndarray(
                 (*part.shape[:-1], *window, depth),
                 padded.dtype,
@@ -240,7 +253,12 @@ def _by_products(
                 number * every + first * moved[0],
                 (*moved, *inside, last),
             )
-            np.matmul(windows.reshape(-1, len(flat)), flat, out=part.reshape(-1, filters))
+            target = part.reshape(-1, filters)[:, some]
+            np.matmul(windows.reshape(-1, len(flat)), flat[:, some], out=target)
+
+        places = range(len(padded)), range(0, counts[0], rows), range(0, filters, columns)
+        with products_on_calling_threads():
+            share_out(multiply, list(product(*places)), units)
 
     out = empty_like(x, shape=(len(x), *counts, filters))
     return compute("conv", (("x", x), ("w", w)), host=convolve, out=out)

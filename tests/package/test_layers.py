@@ -48,7 +48,7 @@ BUDGETS = {
     "ground": 1_150,
     "driver": 7_730,
     "runtime": 4_370,
-    "memory": 4_030,
+    "memory": 4_075,
     "graph": 2_205,
     "ir": 5_185,
     "language": 16_320,
@@ -59,7 +59,7 @@ BUDGETS = {
     "kernels": 5_400,
     "functions": 22_750,
     "compiled": 9_945,
-    "satellites": 27_070,
+    "satellites": 27_090,
     "tools": 10_170,
 }
 

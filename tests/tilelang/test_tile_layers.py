@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray import config, tilelang
+from dparray.memory.libraries import numpy as numpy_library
 from dparray.tilelang import kernel_text, layers
 from tests.support import launched
 
@@ -120,6 +122,7 @@ def test_convolutions_by_windows_of_one_element(depth: int, filters: int, channe
     assert (found.asnumpy() == expected).all()
 
 
+@pytest.mark.parametrize("filters", [9, 700])
 @pytest.mark.parametrize("nbytes", [1, 3000, 1 << 22])
 @pytest.mark.parametrize(
     ("shape", "window", "steps", "apart", "padding"),
@@ -128,6 +131,7 @@ def test_convolutions_by_windows_of_one_element(depth: int, filters: int, channe
         ((2, 19, 23, 8), (3, 3), 1, 1, (1, 1)),
         ((1, 19, 23, 8), (2, 5), (3, 2), (2, 1), ((0, 3), (2, 0))),
         ((1, 9, 8, 7, 4), (3, 2, 2), (2, 1, 1), (1, 2, 1), (0, 1, 0)),
+        ((2, 9, 11, 40), (1, 1), (2, 1), 1, ((1, 0), 0)),
     ],
 )
 def test_products_of_windows_are_convolutions(
@@ -137,12 +141,13 @@ def test_products_of_windows_are_convolutions(
     apart: Any,
     padding: Any,
     nbytes: int,
+    filters: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(layers, "_COPIED", nbytes)
     random = np.random.default_rng(6)
     x = random.integers(-4, 5, shape).astype(np.float32)
-    w = random.integers(-4, 5, (*window, shape[-1], 9)).astype(np.float32)
+    w = random.integers(-4, 5, (*window, shape[-1], filters)).astype(np.float32)
     options = {"strides": steps, "dilation": apart, "padding": padding}
     arrays = [dp.asarray(each, device="host:cpu") for each in (x, w)]
     with launched() as launches:
@@ -151,6 +156,17 @@ def test_products_of_windows_are_convolutions(
     with dp.config.override(host_tier=False):
         wanted = tilelang.conv(*arrays, **options).asnumpy()
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_products_get_the_threads_of_openblas_again() -> None:
+    threads, _ = numpy_library._blas_threads()
+    before = threads()
+    with suppress(ZeroDivisionError), numpy_library.products_on_calling_threads():
+        with numpy_library.products_on_calling_threads():
+            pass
+        assert threads() == 1
+        raise ZeroDivisionError
+    assert threads() == before
 
 
 @pytest.mark.parametrize("groups", [1, 32], ids=["dense", "depthwise"])

@@ -5,11 +5,13 @@ Most of what NumPy computes there never comes here: ``compute(host=)`` calls it 
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,6 +94,48 @@ class _NumPy(threading.local):
                 "pip install scipy"
             ) from None
         return importlib.import_module("scipy")
+
+
+_lock = threading.Lock()
+#: How many callers share products out, and the threads of OpenBLAS before.
+_sharing = _threads_before = 0
+
+
+@contextmanager
+def products_on_calling_threads() -> Iterator[None]:
+    """Let NumPy's products use no threads of their own meanwhile, in the whole process.
+
+    A product that OpenBLAS divides ends when its last thread does: on a busy machine its caller
+    waits until the system runs that thread. Callers that divide products themselves do not.
+    """
+    global _sharing, _threads_before
+    get, change = _blas_threads()
+    with _lock:
+        if not _sharing:
+            _threads_before = get()
+            change(1)
+        _sharing += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _sharing -= 1
+            if not _sharing:
+                change(_threads_before)
+
+
+@cache
+def _blas_threads() -> tuple[Callable[[], int], Callable[[int], Any]]:
+    """Return the functions that read and set the threads of the OpenBLAS in NumPy's wheels."""
+    package = Path(np.__file__).parent
+    for folder in (package.parent / "numpy.libs", package / ".dylibs"):
+        for path in folder.glob("libscipy_openblas*"):
+            loaded = ctypes.CDLL(str(path))
+            end = "64_" if "64_" in path.name else ""
+            with suppress(AttributeError):
+                get = loaded[f"scipy_openblas_get_num_threads{end}"]
+                return get, loaded[f"scipy_openblas_set_num_threads{end}"]
+    return lambda: 1, lambda threads: None
 
 
 def _cumulative_logsumexp(
