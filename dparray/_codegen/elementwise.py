@@ -472,7 +472,9 @@ def linearize(
     if len(extents) > 1 and (is_gpu or tuning.elements == 1):
         if axes is None:
             _, columns = merge_axes(range(len(walked)), walked, element_strides(layouts, walked))
-        is_narrow = is_gpu and fits_32_bits(extents, columns, math.prod(extents) + (1 << 20))
+        farthest = max((abs(jump) for own in jumps.values() for _, jump in own), default=0)
+        work_items = math.prod(extents) + farthest + (1 << 20)
+        is_narrow = is_gpu and fits_32_bits(extents, columns, work_items)
     if axes is None and len(extents) > 1 and tuning.elements == 1:
         block = _block_of(extents, columns[:count], is_small)
         if block is not None:

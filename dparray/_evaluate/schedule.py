@@ -348,6 +348,7 @@ class _Scheduler:
         elif prod(shape) >= INDEX_LIMIT and _can_be_cut(order, prod(shape) // INDEX_LIMIT):
             # Ranges are rounded up by at most a quarter.
             cells = _pieces(order, outputs, shape, INDEX_LIMIT // 4 * 3)
+            axes = _axes_of_pieces(cells)
 
         def linearized(cell: tuple[Any, ...]) -> elementwise.Program:
             nodes, stored, extents, jumps, bounds = cell
@@ -361,6 +362,7 @@ class _Scheduler:
         if len(programs[0].global_range) > 1 and count > 1 and _can_be_cut(order, count):
             # The grid has fewer rows of groups than the expression needs.
             cells = _pieces(order, outputs, shape, prod(cells[0][2]) // count)
+            axes = _axes_of_pieces(cells)
             programs = list(map(linearized, cells))
         for (_, stored, extents, *_), program in zip(cells, programs, strict=True):
             must_compile = is_alone or bool(launches)
@@ -750,20 +752,20 @@ class _Scheduler:
 
 #: No device has memory for more pieces of the largest number of elements.
 _MAX_PIECES = 1 << 14
+# Different positions in an expression that is cut: each is another argument of the kernel.
+_MAX_POSITIONS = 8
 
 
 def _can_be_cut(order: Sequence[Node], count: int) -> bool:
     """Return whether an expression is computed in this many pieces.
 
-    They must be expressions themselves: positions begin at 0 everywhere, and assembled operands are
-    cut by other rules.
+    They must be expressions themselves; assembled operands are cut by other rules.
     """
+    if count > _MAX_PIECES or any(map(is_assembled, order)):
+        return False
     leaves = [part for node in order for part in node.operands if type(part) is Node]
-    return (
-        count <= _MAX_PIECES
-        and not any(map(is_assembled, order))
-        and all(part.layout is None or part.layout.block.memory is not None for part in leaves)
-    )
+    layouts = [part.layout for part in leaves if part.layout is not None]
+    return len({each for each in layouts if each.block.memory is None}) <= _MAX_POSITIONS
 
 
 def _pieces(
@@ -772,7 +774,13 @@ def _pieces(
     """Return the pieces of an expression that have at most this many elements."""
     axes = order_of_axes(shape, *[layout.strides for _, layout in outputs])
     pieces = pieces_of(order, outputs, shape, axes or tuple(range(len(shape))), most)
-    return [(each.order, each.outputs, each.shape, {}, {}) for each in pieces]
+    return [(each.order, each.outputs, each.shape, each.jumps, {}) for each in pieces]
+
+
+def _axes_of_pieces(pieces: Sequence[tuple[Any, ...]]) -> tuple[int, ...] | None:
+    """Return all axes if positions begin elsewhere in a piece; otherwise ``None``."""
+    jumps = [jump for _, _, _, own, _ in pieces for each in own.values() for _, jump in each]
+    return tuple(range(len(pieces[0][2]))) if any(jumps) else None
 
 
 def _estimate(order: Sequence[Node], otherwise: Sequence[Step]) -> tuple[float, float | None]:

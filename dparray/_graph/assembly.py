@@ -334,7 +334,14 @@ def _cell(
         if type(operand) is Scalar:
             return operand
         if id(operand) not in copies:
-            copies[id(operand)] = leaf_of(operand, seen(layout_of(operand), start, shape))
+            layout = seen(layout_of(operand), start, shape)
+            own = still
+            if (
+                layout.block.memory is None and layout.offset
+            ):  # Positions have no memory to begin in.
+                own = ((0, layout.offset // layout.dtype.itemsize), *still[1:])
+                layout = layout._replace(offset=0)
+            copies[id(operand)] = leaf_of(operand, layout, own)
         return copies[id(operand)]
 
     def extended_leaf(node: Node, box: Box) -> Node:

@@ -48,6 +48,9 @@ EXPRESSIONS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "cube": lambda xp, x, y, z: z[1:-1, 1:-1, 1:-1] * 6 - z[2:, 1:-1, 1:-1],
     "long rows": lambda xp, x, y, z: xp.stack([x, x + 1]).reshape(2, -1)[:, 1:] * 3,
     "complex": lambda xp, x, y, z: (x + 1j * x) * 2,
+    "positions": lambda xp, x, y, z: xp.arange(x.size) * 3 - x,
+    "indices": lambda xp, x, y, z: xp.indices((600, 300))[1] * 2 + y - xp.indices((600, 300))[0],
+    "triangle": lambda xp, x, y, z: xp.tril(y, 3) + xp.eye(600, 300),
     "function": lambda xp, x, y, z: halved(x) if xp is dp else x / 2,
 }
 
