@@ -59,7 +59,7 @@ BUDGETS = {
     "kernels": 5_400,
     "functions": 22_750,
     "compiled": 9_945,
-    "satellites": 27_090,
+    "satellites": 27_160,
     "tools": 10_170,
 }
 
