@@ -587,16 +587,7 @@ _ROWS = (
         complex=_PRODUCT.replace("{1.", "{0."),
     ),
     _function("sqrt", np.sqrt, "the square root", 4, kinds="fc", complex=_SQUARE_ROOT),
-    Op(
-        "cbrt",
-        np.cbrt,
-        "the cube root",
-        # A Newton step corrects the last digits of the power.
-        expression="{t}r = math.copysign(math.pow(abs({0}), {T}(1 / 3)), {0})\n"
-        "{t}n = {t}r - ({t}r - {0} / ({t}r * {t}r)) / {T}(3)\n"
-        "{t}n if ({t}r != 0) & (abs({t}r) < math.inf) else {t}r",
-        cost=20,
-    ),
+    _function("cbrt", np.cbrt, "the cube root", 20),
     Op(
         "reciprocal",
         np.reciprocal,
@@ -615,13 +606,7 @@ _ROWS = (
         },
     ),
     _function("exp", np.exp, "the exponential", 8, kinds="fc", complex=_EXPONENTIAL),
-    Op(
-        "exp2",
-        np.exp2,
-        "two raised to the power `x`",
-        expression="math.pow({T}(2), {0})",
-        cost=16,
-    ),
+    _function("exp2", np.exp2, "two raised to the power `x`", 16),
     _function(
         "expm1", np.expm1, "`exp(x) - 1`, accurate near zero", 10, host={"c": _expm1_of_complex}
     ),
