@@ -28,7 +28,8 @@ from dparray.kernels.matrix import make_transpose_kernel
 
 # The side lengths of a tile, and the maximum number of its rows that a group copies at a time: each
 # work-item has 16 loads in flight.
-_SIDE, _TOGETHER = 64, 4
+_SIDE = 64
+_TOGETHER = 4
 # Smaller arrays fit in the caches in any access order; shorter sides leave tiles partly empty.
 _FEWEST = 1 << 14
 _SHORTEST = 8
