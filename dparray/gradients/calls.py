@@ -160,7 +160,8 @@ def _check_options(
 
 def without_rule(function: Any) -> GradientError:
     """Return the error for a function without a rule."""
-    name = getattr(function, "__name__", repr(function))
+    is_method = isinstance(function, functools.partial)  # a method of a ufunc
+    name = f"{function.args[0]}.at" if is_method else getattr(function, "__name__", repr(function))
     for space in ("linalg", "fft", "special", "random"):
         if getattr(getattr(dp, space), name, None) is function:
             name = f"{space}.{name}"

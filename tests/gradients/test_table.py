@@ -98,6 +98,11 @@ def test_a_function_without_a_rule_raises_with_its_name(name: str) -> None:
         dp.grad(lambda x: dp.sum(function(x)))(dp.ones((2, 2)))
 
 
+def test_a_method_without_a_rule_raises_with_its_name() -> None:
+    with pytest.raises(GradientError, match=r"^multiply\.at has no derivative"):
+        dp.grad(lambda x: dp.multiply.at(x, 0, 2.0))(dp.ones(2))
+
+
 def test_a_composition_has_the_parameters_of_its_function() -> None:
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     for function, composed in COMPOSED.items():
