@@ -55,15 +55,13 @@ class Casts(ast.NodeTransformer):
 
     Args:
         types: the types of the function.
-        for_kernel: whether the code becomes a kernel, whose int64 and uint64 are NumPy's already.
 
     Attributes:
         doubts: operations with unknown types, for which Numba's typing decides.
     """
 
-    def __init__(self, types: Inference, for_kernel: bool = False) -> None:
+    def __init__(self, types: Inference) -> None:
         self.types = types
-        self.for_kernel = for_kernel
         self.doubts: list[ast.expr | ast.stmt] = []
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -89,7 +87,7 @@ class Casts(ast.NodeTransformer):
     def _are_vectors(self, *nodes: ast.expr) -> bool:
         """Return whether expressions are vectors of one dtype of floats, in native code."""
         kinds = [self.types.of(each) for each in nodes]
-        are_alike = len(kinds) == 2 and kinds[0] == kinds[1] and not self.for_kernel
+        are_alike = len(kinds) == 2 and kinds[0] == kinds[1]
         kind = kinds[0] if are_alike else None
         return isinstance(kind, Value) and kind.ndim == 1 and kind.dtype.kind == "f"
 
@@ -119,7 +117,7 @@ class Casts(ast.NodeTransformer):
             if not is_number(right):
                 node.value = fitted_to(node.target, node.value)
             return node
-        if left is UNKNOWN and not is_number(right) and not self.for_kernel:
+        if left is UNKNOWN and not is_number(right):
             node.value = fitted_to(node.target, node.value)
         if not isinstance(left, Value):  # which may be an array, and is then changed in place
             self.doubts.append(node)
@@ -137,8 +135,8 @@ class Casts(ast.NodeTransformer):
         targets, values = node.targets, [node.value]
         if isinstance(targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
             targets, values = targets[0].elts, node.value.elts
-        if len(targets) == 1 or not any(map(self._is_slice, targets)) or self.for_kernel:
-            is_slice = self._is_slice(node.targets[0]) and not self.for_kernel
+        if len(targets) == 1 or not any(map(self._is_slice, targets)):
+            is_slice = self._is_slice(node.targets[0])
             own, kind = self.types.of(node.targets[0]), self.types.of(node.value)
             self.generic_visit(node)
             is_wide = isinstance(node.targets[0], ast.Name) and own == Value(_WIDE)
@@ -195,7 +193,7 @@ class Casts(ast.NodeTransformer):
         if self.types.users_callee(node) is not None:
             kinds = self.types.types_of_arguments(node)
             self.generic_visit(node)
-            if kinds and not self.for_kernel:
+            if kinds:
                 name = ast.Name(_typed_name(ast.unparse(node.func), kinds), ast.Load())
                 node.func = ast.copy_location(name, node.func)
             return node
@@ -214,7 +212,7 @@ class Casts(ast.NodeTransformer):
         ufunc = vars(np).get(self.types.called(node))
         converts = self._makes_python_number(node, result)
         self.generic_visit(node)
-        if converts and not self.for_kernel:  # kernels have Python's numbers
+        if converts:  # kernels have Python's numbers
             return cast_to(node, result.dtype)
         if isinstance(ufunc, np.ufunc) and _has_positional_out(node, ufunc):
             out, inputs = node.args[ufunc.nin], node.args[: ufunc.nin]
@@ -238,7 +236,7 @@ class Casts(ast.NodeTransformer):
                 operation.__dict__ |= {"is_natural": True}  # its result is an integer
                 return self._converted(_at(node, operation), *values)
             is_own = name in INTEGER_CODE and (name == "square" or dtype not in DEFAULT_DTYPES)
-            if is_own and not self.for_kernel:
+            if is_own:
                 return integer_call(name, dtype, *node.args)
         found = resolve(ufunc, values)
         if found is None or _is_default(values):
@@ -278,8 +276,6 @@ class Casts(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Check the lengths of masks."""
-        if self.for_kernel:
-            return self.generic_visit(node)
         base, index = self.types.of(node.value), self.types.of(node.slice)
         are_vectors = all(isinstance(each, Value) and each.ndim == 1 for each in (base, index))
         if are_vectors and index.dtype.kind == "b" and isinstance(node.ctx, ast.Load):
@@ -330,7 +326,7 @@ class Casts(ast.NodeTransformer):
         if found is None or type(node.ops[0]) not in COMPARISONS:
             return node
         if all(value.dtype.kind in "iu" for value in values):
-            if any(value.dtype == np.uint64 for value in values) and not self.for_kernel:
+            if any(value.dtype == np.uint64 for value in values):
                 number = _integer(node.comparators[0])
                 if number is not None and number >= 0:
                     node.comparators = [cast_to(node.comparators[0], np.dtype(np.uint64))]
@@ -346,7 +342,7 @@ class Casts(ast.NodeTransformer):
         if not (isinstance(left, Value) and isinstance(right, Value)):
             self.doubts.append(node)
             is_narrow = isinstance(node.op, _WRAPPING | ast.FloorDiv | ast.LShift | ast.RShift)
-            name = UFUNCS[type(node.op)].__name__ if is_narrow and not self.for_kernel else ""
+            name = UFUNCS[type(node.op)].__name__ if is_narrow else ""
             return operation_of(name, node.left, node.right) if name else node
         if (left.is_weak and right.is_weak) or isinstance(node.op, ast.MatMult):
             are_integers = left.dtype.kind in "bi" and right.dtype.kind in "bi"
@@ -363,7 +359,7 @@ class Casts(ast.NodeTransformer):
             if isinstance(node.op, ast.Add | ast.Mult):
                 node.op = ast.BitOr() if isinstance(node.op, ast.Add) else ast.BitAnd()
             return node
-        if dtype.kind in "iu" and not self.for_kernel:
+        if dtype.kind in "iu":
             is_converted = is_array and (left.dtype != dtype or right.dtype != dtype)
             if is_converted or _differs(node.op, node.right, dtype, is_array):
                 return integer_call(UFUNCS[type(node.op)].__name__, dtype, node.left, node.right)

@@ -18,7 +18,6 @@ from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value, is_function
-from dparray._jit.casts import Casts
 from dparray._jit.host_code import HostCode
 from dparray._jit.inference import (
     ABOUT_ARRAYS,
@@ -30,7 +29,7 @@ from dparray._jit.inference import (
     is_number,
     type_of,
 )
-from dparray._jit.kernel_texts import PlainLoops, type_key
+from dparray._jit.kernel_texts import FloatPowers, PlainLoops, python_numbers, type_key
 from dparray._jit.native import Native
 from dparray._jit.only_python import refused_power
 from dparray._jit.regions import (
@@ -274,8 +273,10 @@ class NativeRegion:
         if refused := refused_power(self.source, definition, inferred):
             raise refused
         body, has_loops = scalarized(self.source, [self.node], inferred)
-        casts, plain = Casts(inferred, for_kernel=True), PlainLoops(self.source)
-        statements = [plain.visit(casts.visit(each)) for each in body] + ast.parse(stores).body
+        powers, plain = FloatPowers(inferred), PlainLoops(self.source)
+        numbers = {name: kind for name, kind in types.items() if isinstance(kind, Value)}
+        statements = python_numbers(numbers, self.line)
+        statements += [plain.visit(powers.visit(each)) for each in body] + ast.parse(stores).body
         kernel = kernel_of(self.source, self.line, parameters, [], statements, constants)
         outputs = [f"{code_of(kinds[name].dtype)}:1C" for name in self.outputs]
         kernel._compile("item:1", (*keys, *outputs), queue)

@@ -17,7 +17,7 @@ from dparray import kernel_api
 from dparray._compiler import cache
 from dparray._compiler.compile import obtain_host_function, obtain_kernel
 from dparray._driver import processor, traits_of
-from dparray._jit.casts import NUMPY, Casts, dtype_of
+from dparray._jit.casts import NUMPY, dtype_of
 from dparray._jit.division import IDENTITIES, SYMBOLS, loop_over, range_of
 from dparray._jit.inference import (
     UNKNOWN,
@@ -30,7 +30,7 @@ from dparray._jit.inference import (
     is_array,
     is_number,
 )
-from dparray._jit.kernel_texts import PlainLoops, for_kernel, type_key
+from dparray._jit.kernel_texts import FloatPowers, PlainLoops, for_kernel, type_key
 from dparray._jit.native import argument_error, references_of, traceback_of
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
 from dparray._jit.scalarize import NAMES
@@ -143,7 +143,7 @@ class HostCode:
         tree.body[:0] = at_line(ast.parse("\n".join(head)), tree.lineno).body
         sharer = _Sharer(source, types, {loop.line: loop for loop in loops})
         tree = sharer.visit(tree)
-        tree = Casts(types, for_kernel=True).visit(tree)
+        tree = FloatPowers(types).visit(tree)
         tree = _Ordered(sharer.floats).visit(tree)
         tree = _Returns(self._results).visit(tree)
         self._tree = PlainLoops(source).visit(tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -10,8 +11,15 @@ import numpy as np
 
 from dparray import kernel_api
 from dparray._jit.captured import of_one_type
-from dparray._jit.inference import Value
-from dparray._jit.source import PlainMembers, Source, is_prange_function, python_function_of
+from dparray._jit.inference import Inference, Value, is_number
+from dparray._jit.signs import is_natural
+from dparray._jit.source import (
+    PlainMembers,
+    Source,
+    at_line,
+    is_prange_function,
+    python_function_of,
+)
 from dparray._language.device_function import DeviceFunction
 from dparray._type_keys import code_of
 
@@ -32,6 +40,50 @@ class PlainLoops(PlainMembers):
             return super().visit_Attribute(node)
         self.source.names[f"dp.{node.attr}"] = self.source.resolve(node)
         return ast.copy_location(ast.Name(f"dp.{node.attr}", ast.Load()), node)
+
+
+class FloatPowers(ast.NodeTransformer):
+    """Makes floats of powers of Python integers whose exponents may be negative."""
+
+    def __init__(self, types: Inference) -> None:
+        self.types = types
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Convert the operands of such a power."""
+        kinds = [self.types.of(each) for each in (node.left, node.right)]
+        self.generic_visit(node)
+        are_integers = all(
+            is_number(kind) and kind.is_weak and kind.dtype.kind in "bi" for kind in kinds
+        )
+        if isinstance(node.op, ast.Pow) and are_integers and not is_natural(node):
+            node.left, node.right = _float_of(node.left), _float_of(node.right)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """Convert the operands of ``k **= n``."""
+        if not (isinstance(node.op, ast.Pow) and isinstance(node.target, ast.Name)):
+            return self.generic_visit(node)
+        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        power: Any = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+        power.is_natural = is_natural(node)
+        return self.visit(ast.copy_location(ast.Assign([node.target], power), node))
+
+
+def _float_of(node: ast.expr) -> ast.expr:
+    made = ast.Call(ast.Name("float", ast.Load()), [node], [])
+    return ast.fix_missing_locations(ast.copy_location(made, node))
+
+
+def python_numbers(types: Mapping[str, Value], line: int) -> list[ast.stmt]:
+    """Return statements that make Python numbers of the arguments of a kernel that are such."""
+    classes = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+    texts = [
+        f"{name} = {classes[kind.dtype.kind]}({name})"
+        for name, kind in types.items()
+        if kind.is_weak
+    ]
+    made: list[ast.stmt] = at_line(ast.parse("\n".join(texts)), line).body
+    return made
 
 
 def is_of_kernels(source: Source, node: ast.AST) -> bool:

@@ -46,7 +46,14 @@ from dparray._jit.inference import (
     is_default,
     type_of,
 )
-from dparray._jit.kernel_texts import PlainLoops, for_kernel, is_of_kernels, type_key
+from dparray._jit.kernel_texts import (
+    FloatPowers,
+    PlainLoops,
+    for_kernel,
+    is_of_kernels,
+    python_numbers,
+    type_key,
+)
 from dparray._jit.loop_forms import (
     are_vectors,
     contiguous_last,
@@ -516,7 +523,8 @@ class ParallelRegion:
             inferred = Inference(definition_of("loop", [], body), variables, self.source.names)
             if refused := refused_power(self.source, inferred.tree, inferred):
                 raise refused
-            body = [Casts(inferred, for_kernel=True).visit(each) for each in body]
+            body = [FloatPowers(inferred).visit(each) for each in body]
+            body[:0] = python_numbers({name: types[name] for name in arguments}, self.line)
             kernel = self._kernel(body, constants, arguments, accumulators, axes)
             self._kernels[key] = kernel
         return kernel, arguments, accumulators

@@ -93,8 +93,11 @@ def _bool(front: Any, node: Any, value: Any = Constant(False)) -> Any:
 
 @handles(complex)
 def _complex(front: Any, node: Any, real: Any = Constant(0.0), imag: Any = None) -> Complex:
-    if imag is None:
-        return front.complex(real)
+    if imag is None and isinstance(real, Complex):
+        real, imag = real.real, real.imag
+    imag = Constant(0.0) if imag is None else imag
+    if front.rules.is_numpy:
+        return Complex(*(front.python(front.to(part, F64)) for part in (real, imag)))
     parts = [front.number(real), front.number(imag)]
     kind = F32 if all(part.type == F32 for part in parts) else F64
     return Complex(*(front.to(part, kind) for part in parts))
