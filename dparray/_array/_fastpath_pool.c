@@ -96,6 +96,74 @@ static void tend(struct job *job)
         check_signals(job, now);
 }
 
+/* The blocks of memory of the native functions that run in a thread; those from `first_taken` on are
+ * of the innermost, or of the part of a loop. Those of results leave. */
+typedef struct {
+    char *start;
+    size_t size;
+} taken_block;
+static _Thread_local taken_block *taken;
+static _Thread_local int count_taken, first_taken, room_taken;
+
+/* Return whether one of the addresses is in a block. */
+static int is_read(const taken_block *block, int count, char **addresses)
+{
+    for (int at = 0; at < count; at++)
+        if (addresses[at] >= block->start && addresses[at] < block->start + block->size)
+            return 1;
+    return 0;
+}
+
+/* Return a block of the function that none of the addresses is in, and that is not much too large. */
+static void *free_block(size_t nbytes, int count, char **addresses)
+{
+    for (int at = first_taken; at < count_taken; at++) {
+        size_t size = taken[at].size;
+        if (size >= nbytes && size <= 4 * nbytes + 4096 && !is_read(&taken[at], count, addresses))
+            return taken[at].start;
+    }
+    return NULL;
+}
+
+static void *more_memory(size_t nbytes, int is_zero)
+{
+    if (count_taken == room_taken) {
+        void *grown = realloc(taken, (2 * room_taken + 16) * sizeof *taken);
+        if (!grown)
+            return NULL;
+        taken = grown;
+        room_taken = 2 * room_taken + 16;
+    }
+    char *memory = is_zero ? calloc(1, nbytes) : malloc(nbytes);
+    if (memory) {
+        taken[count_taken].start = memory;
+        taken[count_taken++].size = nbytes;
+    }
+    return memory;
+}
+
+/* Give back the blocks from a number on. */
+static void free_blocks(int count)
+{
+    while (count_taken > count)
+        free(taken[--count_taken].start);
+    if (!count) {
+        free(taken);
+        taken = NULL;
+        room_taken = 0;
+    }
+}
+
+static void *new_memory(int64_t count, int64_t size, int is_zero, int live, char **addresses)
+{
+    size_t nbytes = (size_t)(count > 0 ? count : 1) * size;
+    int is_possible = count >= 0 && count <= INT64_MAX / 2 / size;
+    void *memory = is_possible ? free_block(nbytes, live, addresses) : NULL;
+    if (memory && is_zero)
+        memset(memory, 0, nbytes);
+    return memory || !is_possible ? memory : more_memory(nbytes, is_zero);
+}
+
 static void work(struct job *job, int me)
 {
     for (int at = 0; at < job->threads; at++) {
@@ -105,8 +173,12 @@ static void work(struct job *job, int me)
             if (part >= from->end)
                 break;
             void *error = NULL;
+            int before = count_taken, first_before = first_taken;
+            first_taken = before;
             int status = job->run(job->data, &error, part, first_of(job, part),
                                   first_of(job, part + 1));
+            free_blocks(before);
+            first_taken = first_before;
             if (status) {
                 take_lock(&gate);
                 if (part < job->failed) {
@@ -293,26 +365,9 @@ static PyObject *copy_rows(PyObject *module, PyObject *args)
 #define MAX_WORDS 512
 #define MAX_RESULTS 16 /* as in `dparray/_jit/host_code.py` */
 
-/* The memory that the running native function of a thread has taken. Those of its results leave. */
-#define MAX_TAKEN 32 /* as in `dparray/_jit/host_code.py` */
-static _Thread_local void *taken[MAX_TAKEN];
-static _Thread_local int count_taken;
-
-static void *new_memory(int64_t count, int64_t size, int is_zero)
-{
-    size_t nbytes = (size_t)(count > 0 ? count : 1) * size;
-    int is_possible = count >= 0 && count <= INT64_MAX / 2 / size && count_taken < MAX_TAKEN;
-    void *memory = !is_possible ? NULL : is_zero ? calloc(1, nbytes) : malloc(nbytes);
-    if (memory)
-        return taken[count_taken++] = memory;
-    PyGILState_STATE state = PyGILState_Ensure();
-    if (count < 0)
-        PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
-    else
-        PyErr_NoMemory();
-    PyGILState_Release(state);
-    return NULL;
-}
+/* Ends of native functions that are no exceptions of theirs, as in `dparray/_compiler/abi.py`. */
+#define NO_MEMORY -101
+#define NEGATIVE -102
 
 /* The number of the exception with which a thread's native function has ended, or 0. */
 static _Thread_local int stopped;
@@ -355,19 +410,22 @@ static void free_taken(PyObject *capsule)
     free(PyCapsule_GetPointer(capsule, NULL));
 }
 
-/* The array of a result: its address and its shape, in words. */
+/* The array of a result: its address and its shape, in words; the address if it is an argument. */
 static PyObject *taken_array(const int64_t *words, int ndim, char letter)
 {
     npy_intp shape[NPY_MAXDIMS];
     void *memory = (void *)(intptr_t)words[0];
     for (int axis = 0; axis < ndim; axis++)
         shape[axis] = (npy_intp)words[1 + axis];
+    int own = first_taken;
+    while (own < count_taken && taken[own].start != memory)
+        own++;
+    if (own == count_taken)
+        return PyLong_FromVoidPtr(memory);
     PyObject *owner = PyCapsule_New(memory, NULL, free_taken);
     if (!owner)
         return NULL;
-    for (int at = 0; at < count_taken; at++)
-        if (taken[at] == memory)
-            taken[at] = NULL;
+    taken[own].start = NULL;
     PyArray_Descr *dtype = PyArray_DescrFromType(letter);
     PyObject *array = dtype ? PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, memory,
                                                    NPY_ARRAY_CARRAY, NULL)
@@ -480,11 +538,19 @@ static PyObject *call_function(PyObject *module, PyObject *const *args, Py_ssize
         memcpy(words + count, own, sizeof own);
         count += 5;
     }
-    count_taken = stopped = 0;
+    int before = count_taken, first_before = first_taken;
+    first_taken = before;
+    stopped = 0;
     PyThreadState *state = PyEval_SaveThread();
     run(words);
     PyEval_RestoreThread(state);
-    if (!PyErr_Occurred()) /* a signal has ended a loop, or there is no memory */
+    if (PyErr_Occurred()) /* a signal has ended a loop */
+        stopped = 0;
+    else if (stopped == NO_MEMORY)
+        PyErr_NoMemory();
+    else if (stopped == NEGATIVE)
+        PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
+    if (!PyErr_Occurred())
         made = stopped ? PyLong_FromLong(stopped) : PyTuple_New(letters / 2);
     for (Py_ssize_t at = 0; made && !stopped && at < letters / 2; at++) {
         int ndim = results[2 * at];
@@ -496,8 +562,7 @@ static PyObject *call_function(PyObject *module, PyObject *const *args, Py_ssize
         else
             PyTuple_SetItem(made, at, value);
     }
-    for (int at = 0; at < count_taken; at++)
-        free(taken[at]);
-    count_taken = 0;
+    free_blocks(before);
+    first_taken = first_before;
     return made;
 }

@@ -27,6 +27,8 @@ LAUNCH_KERNEL, HEAD_WORDS = "dparray_launch_kernel", 12
 #: The one that notes the number of the exception with which a function ends.
 NOTE_STOP = "dparray_note_stop"
 #: The one that allocates memory of the host for a number of elements of a size.
+#: The reasons for which a native function ends that are no exceptions of its own.
+NO_MEMORY, NEGATIVE = -101, -102
 NEW_MEMORY = "dparray_new_memory"
 
 # The functions that return ids and sizes of work-items.

@@ -711,25 +711,31 @@ class _Emitter:
         self.end_if(self.emit(f"icmp ne i32 {status}, 0"))
 
     def write_stop(self, op: Op) -> None:
-        """End the function of the host, or of a part, which returns the number."""
-        if self.in_part:
-            self.lines.append(f"{_STOP} {op.attribute}")
-            return
-        self.note_stop(str(op.attribute))
-        self.lines.append(_RETURN)
+        """End the function, whose caller raises the exception of the number."""
+        self.stop(str(op.attribute))
 
     def note_stop(self, number: str) -> None:
         self.declared[f"declare void @{abi.NOTE_STOP}(i32)"] = None
         self.do(f"call void @{abi.NOTE_STOP}(i32 {number})")
 
     def write_new(self, op: Op) -> None:
-        """Write a call for memory; without it the exception is Python's, and the function ends."""
+        """Write a call for memory; without it the function ends."""
         assert isinstance(op.type, Pointer)
         kind, size = spelled(op.type), op.type.element.size
-        self.declared[f"declare {kind} @{abi.NEW_MEMORY}(i64, i64, i32)"] = None
-        count, is_zero = self.text(op.operands[0]), int("zeros" in op.marks)
-        memory = self.emit(f"call {kind} @{abi.NEW_MEMORY}(i64 {count}, i64 {size}, i32 {is_zero})")
-        self.end_if(self.emit(f"icmp eq {kind} {memory}, null"))
+        self.declared[f"declare {kind} @{abi.NEW_MEMORY}(i64, i64, i32, i32, ptr)"] = None
+        count, *live = op.operands
+        pointers = f"%{self.label('live')}"
+        self.allocated[pointers] = f"[{max(len(live), 1)} x i64]"
+        for number, each in enumerate(live):
+            place = self.emit(f"getelementptr i64, ptr {pointers}, i64 {number}")
+            self.do(f"store {' '.join(self.typed(each))}, ptr {place}")
+        memory = self.emit(
+            f"call {kind} @{abi.NEW_MEMORY}(i64 {self.text(count)}, i64 {size}, "
+            f"i32 {int('zeros' in op.marks)}, i32 {len(live)}, ptr {pointers})"
+        )
+        is_negative = self.emit(f"icmp slt i64 {self.text(count)}, 0")
+        reason = self.emit(f"select i1 {is_negative}, i32 {abi.NEGATIVE}, i32 {abi.NO_MEMORY}")
+        self.end_if(self.emit(f"icmp eq {kind} {memory}, null"), reason)
         self.values[id(op)] = memory
 
     def end_if(self, condition: str, number: str = "") -> None:
@@ -737,10 +743,17 @@ class _Emitter:
         stops, goes_on = self.label("stops"), self.label("goes.on")
         self.do(f"br i1 {condition}, label %{stops}, label %{goes_on}")
         self.begin(stops)
+        self.stop(number)
+        self.begin(goes_on)
+
+    def stop(self, number: str) -> None:
+        """Write the end of the function of the host, or of a part, with a reason."""
+        if self.in_part:
+            self.lines.append(f"{_STOP} {number or '-1'}")
+            return
         if number:
             self.note_stop(number)
         self.lines.append(_RETURN)
-        self.begin(goes_on)
 
     def write_offset(self, op: Op) -> None:
         pointer, index = op.operands

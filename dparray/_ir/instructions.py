@@ -233,7 +233,12 @@ OPS: dict[str, Rule] = {
     "extract": _cheap("*", "*", "", "The lane of a vector that the attribute or an i64 selects."),
     # Memory.
     "allocate": _value("", "P", "", "Memory of a work-item or a group; the attribute is its size."),
-    "new": _effect("i64", "Memory of the host for N elements, of zeros with that mark.", "P"),
+    "new": _effect(
+        "*",
+        "Memory of the host for N elements, of zeros with that mark. The other operands are "
+        "addresses in memory that is still read; other memory of the function is taken again.",
+        "P",
+    ),
     "offset": _value("P W", "P", "", "An element's address; in bytes if the attribute says so."),
     "address": _value("P", "u64", "", "An address as a number."),
     "load": _value("P", "*", "", "The element, or a vector; the attribute is the alignment."),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,15 +46,12 @@ from dparray._language import intrinsics
 from dparray._language.errors import Refusal
 from dparray._layout import order_of
 from dparray._type_keys import code_of
-from dparray.exceptions import KernelCompileError
+from dparray.exceptions import KernelCompileError, ShapeError
 
 _PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 #: The most numbers that a function returns, as in `_fastpath_pool.c`.
 MAX_RESULTS = 16
-#: The most arrays that a call makes, as in `_fastpath_pool.c`.
-MAX_TAKEN = 32
-_FIRST_VALUES = {"zeros": 0, "ones": 1, "empty": None, "full": None}
-_NEW, _ADDRESS, _LAUNCH, _APART = "__new__", "__address__", "__launch__", "__apart__"
+_GIVE, _LAUNCH, _APART = "__give__", "__launch__", "__apart__"
 #: The most work-items that share the iterations of a kernel with reductions.
 MAX_PARTIALS = 1024
 SHARED, _PARTIAL, _ORDERED = "__shared__", "__partial__", "__reordered__"
@@ -133,13 +130,10 @@ class HostCode:
             else:
                 self._take(name, kind, position)
         self._is_plain = len(self._places) == len(named) and not head
-        creator = _Creator(tree, types)
-        tree = creator.visit(tree)
         for callee, _ in types.callees.values():
             if callee is not None:
                 source.depends_on([*callee.references, *references_of(callee.function)])
-        self._new = creator.new_names(tree)
-        self._results = _Results(tree, types, named, self._new)
+        self._results = _Results(tree, types, named)
         tree.body[:0] = at_line(ast.parse("\n".join(head)), tree.lineno).body
         sharer = _Sharer(source, types, {loop.line: loop for loop in loops})
         tree = sharer.visit(tree)
@@ -228,7 +222,7 @@ class HostCode:
         parameters += [f"__result_{at}" for at in range(len(self._results.stored))]
         names = {name: for_kernel(value) for name, value in source.names.items()} | NAMES
         names |= {NUMPY: np, SHARED: intrinsics.shared, _ORDERED: intrinsics.reordered}
-        names |= {_NEW: intrinsics.new_array, _ADDRESS: intrinsics.address_of}
+        names |= {_GIVE: intrinsics.give}
         names |= {_APART: intrinsics.are_apart, _PARTIAL: kernel_api.PrivateArray}
         names |= {_LAUNCH: intrinsics.launch, **own}
         body = copied(self._tree.body)
@@ -241,11 +235,7 @@ class HostCode:
         """
         keys = []
         for name, kind in loop.arguments:
-            order = orders.get(name, "") if name not in self._assigned else ""
-            is_own = name in self._new or name[:2] == "__"
-            order = "C" if is_own else order
-            if kind.ndim and not order:
-                raise KernelCompileError(f"the order of {name} is not known")
+            order = orders.get(name, "C") if name not in self._assigned else "C"
             keys.append(type_key(kind, order))
         names[f"__keys_{loop.tag}"] = tuple(keys)
         types = (f"item:{loop.ndim}", *keys)
@@ -288,7 +278,12 @@ class HostCode:
         code = compile(found.error, self.source.file, "eval")
         error = eval(code, {**found.scope})
         error = error() if isinstance(error, type) else error
-        places = [(each.file, each.line, each.function) for each in found.places]
+        if isinstance(error, ShapeError):
+            error = ShapeError(f"{self.source.function.__name__}: {error}")
+        own = {self._tree.name: self.source.function.__name__}
+        places = [
+            (each.file, each.line, own.get(each.function, each.function)) for each in found.places
+        ]
         made: BaseException = error.with_traceback(traceback_of(error, places))
         return made
 
@@ -326,12 +321,10 @@ class _Result(NamedTuple):
 
     Attributes:
         kind: its type.
-        name: of the argument or of the new array; empty for a number.
         argument: the position of the argument, or ``None``.
     """
 
     kind: Value
-    name: str = ""
     argument: int | None = None
 
 
@@ -342,9 +335,7 @@ class _Results:
         stored: those that it stores.
     """
 
-    def __init__(
-        self, tree: ast.FunctionDef, types: Inference, parameters: list[str], new: set[str]
-    ) -> None:
+    def __init__(self, tree: ast.FunctionDef, types: Inference, parameters: list[str]) -> None:
         self._found: list[_Result] | None = None
         self.stored: list[_Result] = []
         result = types.result
@@ -358,25 +349,20 @@ class _Results:
             values = _items(node.value, len(kinds), self._is_tuple)
             for value, kind in zip(values, kinds, strict=True):
                 name = value.id if isinstance(value, ast.Name) else ""
-                if is_number(kind):
+                if is_array(kind) and name in parameters and name not in assigned:
+                    found.append(_Result(kind, parameters.index(name)))
+                elif isinstance(kind, Value):
                     found.append(_Result(kind))
-                elif name in parameters and name not in assigned:
-                    found.append(_Result(kind, name, parameters.index(name)))
-                elif name in new and isinstance(kind, Value):
-                    found.append(_Result(kind, name))
                 else:
-                    raise KernelCompileError("a result is neither a number nor a new array")
+                    raise KernelCompileError("the type of a result is not known")
             if self._found not in (None, found):
                 raise KernelCompileError("it returns one of several arrays")
             self._found = found
         if self._found is None:
             return
         self.stored = [each for each in self._found if each.argument is None]
-        names = [each.name for each in self.stored if each.name]
-        if len(self.stored) > MAX_RESULTS or len({*names}) < len(names):
-            raise KernelCompileError(
-                f"it returns an array twice, or more than {MAX_RESULTS} values"
-            )
+        if len(self.stored) > MAX_RESULTS:
+            raise KernelCompileError(f"it returns more than {MAX_RESULTS} values")
 
     @property
     def are_any(self) -> bool:
@@ -393,7 +379,8 @@ class _Results:
     @property
     def keys(self) -> list[str]:
         """The type keys of the arguments in which results are stored."""
-        return ["i8:1C" if each.name else f"{code_of(each.kind.dtype)}:1C" for each in self.stored]
+        codes = ["i8" if each.kind.ndim else code_of(each.kind.dtype) for each in self.stored]
+        return [f"{code}:1C" for code in codes]
 
     def stores(self, node: ast.Return) -> list[ast.stmt]:
         """Return the statements that replace a ``return``."""
@@ -402,16 +389,17 @@ class _Results:
             values = _items(node.value, len(self._found), self._is_tuple)
             pairs = zip(values, self._found, strict=True)
             stored = [(value, each) for value, each in pairs if each.argument is None]
+            given: list[ast.expr] = []
             for at, (value, each) in enumerate(stored):
-                text = f"__result_{at}[0] = 0"
-                if each.name:
-                    text = f"__result_{at}[0] = {_ADDRESS}({each.name})"
-                    for axis in range(each.kind.ndim):
-                        text += f"\n__result_{at}[{axis + 1}] = {each.name}.shape[{axis}]"
-                lines = ast.parse(text).body
-                if not each.name:
-                    cast("ast.Assign", lines[0]).value = value
-                made += lines
+                result: ast.expr = ast.Name(f"__result_{at}", ast.Load())
+                if each.kind.ndim:
+                    parts = [result, value, dtype_of(each.kind.dtype), ast.Constant(each.kind.ndim)]
+                    given.append(ast.Tuple(parts, ast.Load()))
+                else:
+                    place = ast.Subscript(result, ast.Constant(0), ast.Store())
+                    made.append(ast.Assign([place], value))
+            if given:
+                made.append(ast.Expr(ast.Call(ast.Name(_GIVE, ast.Load()), given, [])))
         made.append(ast.Return(None))
         return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in made]
 
@@ -420,9 +408,14 @@ class _Results:
         assert self._found is not None
         rest = iter(values)
         found = [
-            next(rest) if each.argument is None else arguments[each.argument]
+            arguments[each.argument] if each.argument is not None else next(rest)
             for each in self._found
         ]
+        if int in map(type, found):
+            for at, (value, each) in enumerate(zip(found, self._found, strict=True)):
+                if type(value) is int and each.kind.ndim:  # the address of an argument
+                    arrays = (each for each in arguments if isinstance(each, np.ndarray))
+                    found[at] = next(each for each in arrays if each.ctypes.data == value)
         return tuple(found) if self._is_tuple else found[0]
 
 
@@ -459,57 +452,6 @@ class _Returns(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> Any:
         """Store the results."""
         return self.results.stores(node)
-
-
-class _Creator(ast.NodeTransformer):
-    """Rewrites calls that create arrays, outside of loops."""
-
-    def __init__(self, tree: ast.FunctionDef, types: Inference) -> None:
-        self.types = types
-        self.made: list[ast.Call] = []
-
-    def visit_For(self, node: Any) -> Any:
-        """Leave loops and functions alone, where an array would be one of many."""
-        return node
-
-    visit_While = visit_Lambda = visit_For
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        """Rewrite ``np.zeros(n)``."""
-        self.generic_visit(node)
-        name, kind = self.types.called(node), self.types.of(node)
-        start, _, like = name.partition("_")
-        is_known = start in _FIRST_VALUES and like in ("", "like") and isinstance(kind, Value)
-        named = {each.arg for each in node.keywords}
-        if not is_known or not kind.ndim or not named <= {"dtype"}:
-            return node
-        shape, *others = node.args
-        if not int(start == "full") <= len(others) <= 1 + int(start == "full"):
-            return node
-        value = others[0] if start == "full" else ast.Constant(_FIRST_VALUES[start])
-        if like:
-            shape = ast.Attribute(shape, "shape", ast.Load())
-        made = ast.Call(ast.Name(_NEW, ast.Load()), [shape, dtype_of(kind.dtype), value], [])
-        self.made.append(ast.fix_missing_locations(ast.copy_location(made, node)))
-        if len(self.made) > MAX_TAKEN:
-            raise KernelCompileError(f"it makes more than {MAX_TAKEN} arrays")
-        return made
-
-    def new_names(self, tree: ast.FunctionDef) -> set[str]:
-        """Return the variables that are one new array, and nothing else."""
-        assignments = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
-        made = {
-            target.id
-            for each in assignments
-            for target in each.targets
-            if isinstance(target, ast.Name) and len(each.targets) == 1 and each.value in self.made
-        }
-        stored = [
-            each.id
-            for each in ast.walk(tree)
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-        ]
-        return {name for name in made if stored.count(name) == 1}
 
 
 class _Sharer(ast.NodeTransformer):

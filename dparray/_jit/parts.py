@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from dparray._array import fastpath
-from dparray._compiler.abi import LAUNCH_KERNEL, NEW_MEMORY, NOTE_STOP, SHARE_PARTS
+from dparray._compiler.abi import (
+    LAUNCH_KERNEL,
+    NEGATIVE,
+    NEW_MEMORY,
+    NO_MEMORY,
+    NOTE_STOP,
+    SHARE_PARTS,
+)
 from dparray._jit.shared_loops import sharing
 from dparray._runtime.threads import share_out
 
@@ -44,10 +51,12 @@ def _share_parts(run: int, data: int, total: int, parts: int, error: Any) -> int
     failures: dict[int, tuple[int, Any]] = {}
 
     def call(number: int) -> None:
-        own = ctypes.c_void_p()
+        own, before = ctypes.c_void_p(), getattr(_threads, "taken", {})
+        _threads.taken = {}
         status = part(
             data, ctypes.byref(own), number, total * number // parts, total * (number + 1) // parts
         )
+        _threads.taken = before
         if status:
             failures[number] = status, own.value
             raise StopIteration
@@ -82,13 +91,18 @@ use_threads: Callable[[int], None] = (
 _twin = _SHARE_PARTS(_share_parts)
 
 
-def _new_memory(count: int, size: int, is_zero: int) -> int:
+def _new_memory(count: int, size: int, is_zero: int, live: int, addresses: Any) -> int:
     """Do what ``new_memory`` of `_fastpath_pool.c` does."""
-    taken: dict[int, np.ndarray] = _threads.taken
     if count < 0:
-        taken[0] = np.empty(0)
         return 0
-    made = np.zeros(max(count, 1) * size, np.uint8)
+    taken: dict[int, np.ndarray] = _threads.__dict__.setdefault("taken", {})
+    needed = max(count, 1) * size
+    for start, block in taken.items():
+        is_read = any(start <= addresses[at] < start + block.size for at in range(live))
+        if needed <= block.size <= 4 * needed + 4096 and not is_read:
+            block[:needed] = 0
+            return start
+    made = np.zeros(needed, np.uint8)
     taken[made.ctypes.data] = made
     return made.ctypes.data
 
@@ -133,19 +147,30 @@ def _call_function(
     _threads.taken, _threads.stopped = taken, 0
     ctypes.CFUNCTYPE(None, ctypes.c_char_p)(address)(words)
     raise_interrupt()
-    if 0 in taken:
+    if _threads.stopped == NO_MEMORY:
+        raise MemoryError
+    if _threads.stopped == NEGATIVE:
         raise ValueError("negative dimensions are not allowed")
     if _threads.stopped:
         return _threads.stopped
     return tuple(
-        np.ndarray(tuple(each[1:]), letter, taken[each[0]]) if ndim else each.item()
+        each.item() if not ndim else _taken_array(each, letter, taken)
         for (ndim, letter), each in zip(kept, made, strict=True)
     )
 
 
-_memory_twin = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)(
-    _new_memory
-)
+def _taken_array(words: np.ndarray, letter: str, taken: dict[int, np.ndarray]) -> Any:
+    """Return the array of a result, or its address if it is an argument."""
+    address, *shape = words.tolist()
+    return np.ndarray(tuple(shape), letter, taken[address]) if address in taken else address
+
+
+_memory_twin = ctypes.CFUNCTYPE(
+    ctypes.c_void_p,
+    *[ctypes.c_int64] * 2,
+    *[ctypes.c_int32] * 2,
+    ctypes.POINTER(ctypes.c_int64),
+)(_new_memory)
 _stop_twin = ctypes.CFUNCTYPE(None, ctypes.c_int32)(_note_stop)
 #: Calls a native function.
 call_function: Callable[[int, bytes, Sequence[Any], bytes, int], Any] = (

@@ -10,10 +10,11 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from dparray import exceptions
 from dparray._ir.checks import INDICES, MAX_NUMBERS, SHAPE
 from dparray._ir.instructions import Op
 from dparray._ir.types import BOOL, I64, U64
-from dparray._language.calls import Calls
+from dparray._language.arrays import Arrays
 from dparray._language.source import Source, quote
 from dparray._language.syntax import syntax_of
 from dparray._language.values import NONE, Array, Constant, Number, Slice
@@ -87,7 +88,7 @@ class Check(NamedTuple):
     unsigned: int
 
 
-class Checks(Calls):
+class Checks(Arrays):
     """The part of the front end that adds checks.
 
     Attributes:
@@ -108,7 +109,8 @@ class Checks(Calls):
 
     def require(self, holds: Op, error: str, text: str) -> None:
         """End a function of the host unless a condition holds."""
-        raised = ast.parse(f"{error}({text!r})", mode="eval").body
+        name = f"__{error}__" if hasattr(exceptions, error) else error
+        raised = ast.parse(f"{name}({text!r})", mode="eval").body
         self.branch(Number(holds), lambda: NONE, lambda: self.stop(raised))
 
     def stop(self, error: ast.expr) -> None:

@@ -23,6 +23,8 @@ from dparray._ir.instructions import Function, Op, Parameter, Place, walk
 from dparray._ir.passes import finish, remove_unused, simplify
 from dparray._ir.types import BOOL, F16, F32, F64, GLOBAL, I64, LOCAL, Pointer, Type
 from dparray._language.advice import Advice, Notes
+from dparray._language.arrays import Made
+from dparray._language.builtins.arrays import has_array
 from dparray._language.checks import Checks, Site
 from dparray._language.constants import plain
 from dparray._language.control import Again
@@ -47,6 +49,7 @@ from dparray._language.values import (
     Complex,
     Conflict,
     Constant,
+    Elements,
     Frame,
     Item,
     Lambda,
@@ -64,6 +67,7 @@ from dparray._language.values import (
     described,
     is_number,
 )
+from dparray.exceptions import ShapeError
 
 #: The packages whose objects have attributes in kernels.
 _KNOWN = ("builtins", "dparray", "enum", "math", "numpy")
@@ -183,6 +187,10 @@ class FrontEnd(Checks):
         self.guards: dict[Op, Op] = {}
         self.last_guard: Op | None = None
         self.items: list[Item] = []
+        self.held: list[Any] = []
+        self.around: list[Frame] = []
+        self.is_even = False
+        self.given: list[tuple[list[Op], tuple[str, ...], ast.AST]] = []
 
     # -- kernels ----------------------------------------------------------------------------------
 
@@ -211,6 +219,7 @@ class FrontEnd(Checks):
         whole.op.bodies = [self.body]
         self.body = outside
         kernel.body = [whole.op, Op("return", place=self.place)]
+        self.check_given(kernel.body)
         simplify(kernel)
         remove_unused(kernel)
         return kernel
@@ -312,9 +321,9 @@ class FrontEnd(Checks):
             translate = getattr(self, f"do_{type(statement).__name__.lower()}", None)
             if translate is None:
                 raise self.located(Refusal(unavailable(statement), statement))
-            before = self.place
+            before, count = self.place, len(self.held)
             assert before is not None
-            if not self.is_in_prelude:
+            if not self.is_in_prelude and not isinstance(statement, Made):
                 self.place = before._replace(line=self.first_line + statement.lineno - 1)
             if self.is_in_kernel:
                 self.notes.line = statement.lineno - 1
@@ -324,6 +333,7 @@ class FrontEnd(Checks):
                 refusal.node = refusal.node or statement
                 raise self.located(refusal) from None
             self.place = before
+            del self.held[count:]
 
     @property
     def first_line(self) -> int:
@@ -361,7 +371,8 @@ class FrontEnd(Checks):
             raise Refusal("an exception with the value of a variable", error)
         assert self.place is not None
         code = ast.fix_missing_locations(ast.Expression(error))
-        self.raised.append(Raised(code, self.frame.scope, (*self.callers, self.place)))
+        scope = {**self.frame.scope, "__ShapeError__": ShapeError}
+        self.raised.append(Raised(code, scope, (*self.callers, self.place)))
         self.body.append(self.new("stop", attribute=len(self.raised)))
         self.has_ended = True
 
@@ -377,7 +388,7 @@ class FrontEnd(Checks):
         self.frame.names[statement.name] = Lambda(statement, self.frame)
 
     def do_return(self, statement: ast.Return) -> None:
-        value = NONE if statement.value is None else self.value(statement.value)
+        value = NONE if statement.value is None else self.whole(self.value(statement.value))
         if self.frame.returns is self.targets[0] and value != NONE:
             raise Refusal(
                 "a kernel returns nothing: write the result into an array argument", statement
@@ -386,12 +397,14 @@ class FrontEnd(Checks):
 
     def do_assign(self, statement: ast.Assign) -> None:
         value = self.value(statement.value)
+        if len(statement.targets) > 1 or not isinstance(statement.targets[0], ast.Subscript):
+            value = self.whole(value)
         for target in statement.targets:
             self.assign(target, value, statement.value)
 
     def do_annassign(self, statement: ast.AnnAssign) -> None:
         if statement.value is not None:
-            self.assign(statement.target, self.value(statement.value))
+            self.assign(statement.target, self.whole(self.value(statement.value)))
 
     def do_augassign(self, statement: ast.AugAssign) -> None:
         target, operation = statement.target, type(statement.op)
@@ -403,18 +416,31 @@ class FrontEnd(Checks):
                 value = self.computed(operation, before, self.value(statement.value), statement)
                 self.write(owner, address, value, statement)
                 return
+            if isinstance(owner, Array) and self.has_arrays:
+                if has_array(index.items if isinstance(index, Tuple) else (index,)):
+                    raise Refusal("an update at an array of indices is not available", target)
+                part = self.element(owner, index, target)
+                self.update(part, operation, self.value(statement.value), statement)
+                return
             self.refuse_assignment(owner, index, target)
         if isinstance(target, ast.Attribute):
             self.refuse_assignment(self.value(target.value), target.attr, target)
         assert isinstance(target, ast.Name)
         before = self.value(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+        if isinstance(before, Array) and self.has_arrays:
+            self.update(before, operation, self.value(statement.value), statement)
+            return
         if isinstance(before, Array):
             raise Refusal(
                 f"an operand of {SIGNS[operation]}= is {array_name(before)}, {NOT_AN_ELEMENT}",
                 target,
             )
         value = self.computed(operation, before, self.value(statement.value), statement)
-        self.assign(target, value)
+        self.assign(target, self.whole(value))
+
+    def update(self, place: Array, operation: type, operand: Any, node: ast.AST) -> None:
+        """Translate ``place op= operand`` for an array, which is changed in place."""
+        self.store_like(place, self.array_operation(operation, place, operand, node), node)
 
     def assign(self, target: ast.expr, value: Any, source: ast.expr | None = None) -> None:
         """Assign a value to a name, to several, or to an element.
@@ -463,6 +489,12 @@ class FrontEnd(Checks):
             items = list(owner.items)
             items[index.value] = value
             self.frame.names[target.value.id] = Tuple(tuple(items), Vector)
+            return
+        if isinstance(owner, Array) and self.has_arrays and _selects_part(owner, index):
+            if has_array(index.items if isinstance(index, Tuple) else (index,)):
+                self.scatter(owner, index, value, target)
+            else:
+                self.store(self.element(owner, index, target), value, target)
             return
         if not isinstance(owner, Array) or _selects_part(owner, index):
             self.refuse_assignment(owner, index, target)
@@ -538,7 +570,7 @@ class FrontEnd(Checks):
         self.loop(statement, condition, lambda: self.statements(statement.body), lambda: None)
 
     def do_for(self, statement: ast.For) -> None:
-        over = self.value(statement.iter)
+        over = self.whole(self.value(statement.iter))
         if isinstance(over, Range):
             self.counted(statement, over)
         elif isinstance(over, Shared):
@@ -711,13 +743,18 @@ class FrontEnd(Checks):
                 items += self.items_of(self.value(each.value), each)
             else:
                 items.append(self.value(each))
-        return Tuple(tuple(items))
+        return Tuple(tuple(map(self.whole, items)))
 
     def of_unaryop(self, node: ast.UnaryOp) -> Any:
-        return self.unary(type(node.op), self.value(node.operand), node)
+        value = self.value(node.operand)
+        if self.has_arrays and has_array((value,)) and not isinstance(node.op, ast.Not):
+            return self.combined(lambda each: self.unary(type(node.op), each, node), [value])
+        return self.unary(type(node.op), value, node)
 
     def of_binop(self, node: ast.BinOp) -> Any:
         first, second = self.value(node.left), self.value(node.right)
+        if self.has_arrays and has_array((first, second)):
+            return self.array_operation(type(node.op), first, second, node)
         for operand in (first, second):
             if isinstance(operand, Array):
                 self.refuse_array(operand, node)
@@ -789,10 +826,14 @@ class FrontEnd(Checks):
             return self.value(node.body if test.value else node.orelse)
         result = self.branch(
             self.in_place(self.truth, test, node.test),
-            lambda: self.where(node.test, True, self.value, node.body),
-            lambda: self.where(node.test, False, self.value, node.orelse),
+            lambda: self.where(node.test, True, self.whole_value, node.body),
+            lambda: self.where(node.test, False, self.whole_value, node.orelse),
         )
         return self.of_paths(result, node)
+
+    def whole_value(self, node: ast.expr) -> Any:
+        """Translate an expression; an array expression is an array in memory."""
+        return self.whole(self.value(node))
 
     def of_paths(self, value: Any, node: ast.AST) -> Any:
         """Return the value of an expression with several paths."""
@@ -801,7 +842,7 @@ class FrontEnd(Checks):
         return value
 
     def of_namedexpr(self, node: ast.NamedExpr) -> Any:
-        value = self.value(node.value)
+        value = self.whole(self.value(node.value))
         self.assign(node.target, value)
         return value
 
@@ -824,7 +865,7 @@ class FrontEnd(Checks):
         return Text(tuple(parts))
 
     def of_subscript(self, node: ast.Subscript) -> Any:
-        owner = self.value(node.value)
+        owner = self.whole(self.value(node.value))
         return self.element(owner, self.subscript(node.slice), node)
 
     def subscript(self, node: ast.expr) -> Any:
@@ -841,5 +882,6 @@ class FrontEnd(Checks):
 def _selects_part(owner: Array, index: Any) -> bool:
     """Return whether an index selects more than an element."""
     parts = index.items if isinstance(index, Tuple) else (index,)
-    is_partial = any(isinstance(part, Slice) or part in (NONE, Constant(...)) for part in parts)
+    is_partial = any(isinstance(part, Slice | Array | Elements) for part in parts)
+    is_partial = is_partial or any(part in (NONE, Constant(...)) for part in parts)
     return is_partial or len(parts) < len(owner.shape)

@@ -148,14 +148,15 @@ def reordered(value: Any) -> Any:
     return value
 
 
-def new_array(shape: Any, dtype: Any, value: Any) -> Any:
-    """Return an array of the host whose elements are ``value``; not set for ``None``."""
-    return np.empty(shape, dtype) if value is None else np.full(shape, value, dtype)
+def give(*results: Any) -> None:
+    """Store the addresses and shapes of arrays that a function of the host returns.
 
-
-def address_of(array: Any) -> Any:
-    """Return the address of an array's first element."""
-    return np.int64(array.ctypes.data)
+    Args:
+        results: for each array where its numbers are stored, the array, its dtype and its number
+            of dimensions.
+    """
+    for numbers, array, _, _ in results:
+        numbers[: 1 + array.ndim] = array.ctypes.data, *array.shape
 
 
 def launch(

@@ -8,7 +8,7 @@ pointers alone.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,6 +110,23 @@ class Array:
     @property
     def itemsize(self) -> int:
         return self.element.size * (2 if self.is_complex else 1)
+
+
+@dataclass(frozen=True)
+class Elements:
+    """An array expression, whose elements are computed where they are read.
+
+    Attributes:
+        shape: the sizes of its axes.
+        at: returns the element at an index.
+        reads: the arrays whose elements it reads.
+        even: what holds if it repeats no axis of one element.
+    """
+
+    shape: tuple[Any, ...]
+    at: Callable[[Sequence[Any]], Any]
+    reads: tuple[Array, ...] = ()
+    even: tuple[Op, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -339,6 +356,8 @@ def described(value: Any) -> str:
         return f"{kind}({', '.join(map(described, value.items))})"
     if isinstance(value, Optional):
         return f"{described(value.value)} or None"
+    if isinstance(value, Elements):
+        return f"an array of {len(value.shape)} dimensions"
     if isinstance(value, Reference):
         return "AtomicRef"
     return type(value).__name__.lower()

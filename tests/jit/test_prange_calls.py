@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,11 +208,9 @@ def test_slices_of_axes_of_equal_and_unequal_lengths() -> None:
 
 def test_a_loop_on_views_is_compiled_once() -> None:
     compiled = dp.jit(symmetric_product)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # Numba warns of products of views where it compiles again
-        compiled(dp.zeros((5, 9)), dp.ones((5, 9))[:, :5], dp.ones((5, 9))[:, ::-1])
+    compiled(dp.zeros((5, 9)), dp.ones((5, 9))[:, :5], dp.ones((5, 9))[:, ::-1])
     (plan,) = compiled._plans.values()
-    assert len(plan.native.dispatcher.signatures) == 1
+    assert len(plan.native._by_orders) == 1
 
 
 @pytest.mark.slow

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dparray import _type_keys
-from dparray._ir.types import BOOL, F16, F32, GLOBAL, I32, I64, U16, U32, U64, Pointer
-from dparray._language import intrinsics, prelude, promotion
+from dparray._ir.types import BOOL, F16, F32, I32, I64, U16, U32, U64
+from dparray._language import intrinsics, promotion
 from dparray._language.builtins.mathematics import mathematical
 from dparray._language.builtins.registry import handles, known
 from dparray._language.errors import Refusal
@@ -56,29 +56,6 @@ def _reordered(front: Any, node: Any, value: Any) -> Any:
     return value
 
 
-@handles(intrinsics.new_array)
-def _new_array(front: Any, node: Any, shape: Any, dtype: Any, value: Any) -> Array:
-    kind, is_complex = element_type(known(dtype, "a dtype"))
-    items = shape.items if isinstance(shape, Tuple) else (shape,)
-    extents = [front.to(each, I64) for each in items]
-    zero = front.constant(0, I64)
-    count, is_negative = front.constant(2 if is_complex else 1, I64), None
-    for each in extents:
-        count = front.op("mul", I64, count, each.op)
-        below = front.op("lt", BOOL, each.op, zero)
-        is_negative = below if is_negative is None else front.op("or", BOOL, is_negative, below)
-    if is_negative is not None:
-        count = front.op("select", I64, is_negative, front.constant(-1, I64), count)
-    marks = frozenset({"zeros"} if value == Constant(0) else ())
-    memory = front.op("new", Pointer(kind, GLOBAL), count, marks=marks)
-    array = Array(memory, tuple(Number(each.op, is_natural=True) for each in extents), None, False,
-                  is_complex)  # fmt: skip
-    if value != NONE and not marks:
-        flat = Array(memory, (Number(count),), None, False, is_complex)
-        front.call(Constant(prelude.fill), [flat, flat.shape[0], value], {}, node)
-    return array
-
-
 @handles(intrinsics.launch)
 def _launch(
     front: Any, node: Any, address: Any, sizes: Any, extents: Any, keys: Any, *arguments: Any
@@ -107,26 +84,29 @@ def _words(front: Any, node: Any, key: _type_keys.TypeKey, value: Any) -> list[A
 
 @handles(intrinsics.are_apart)
 def _are_apart(front: Any, node: Any, first: Any, second: Any) -> Number:
-    (low, high), (other_low, other_high) = (_span(front, each) for each in (first, second))
-    is_before = front.op("le", BOOL, high, other_low)
-    return Number(front.op("or", BOOL, is_before, front.op("le", BOOL, other_high, low)))
+    return Number(front.are_apart(first, second))
 
 
-def _span(front: Any, array: Array) -> tuple[Any, Any]:
-    """Return the addresses of the first byte of an array, and of the first one after it."""
-    low = front.op("bitcast", I64, front.op("address", U64, array.pointer))
-    high = front.op("add", I64, low, front.constant(array.itemsize, I64))
-    zero, one = front.constant(0, I64), front.constant(1, I64)
-    for extent, stride in zip(array.shape, front.strides(array), strict=True):
-        last = front.op("mul", I64, front.op("sub", I64, extent.op, one), stride.op)
-        low = front.op("add", I64, low, front.op("min", I64, last, zero))
-        high = front.op("add", I64, high, front.op("max", I64, last, zero))
-    return low, high
-
-
-@handles(intrinsics.address_of)
-def _address_of(front: Any, node: Any, array: Any) -> Number:
-    return Number(front.op("bitcast", I64, front.op("address", U64, array.pointer)))
+@handles(intrinsics.give)
+def _give(front: Any, node: Any, *results: Any) -> Constant:
+    group = []
+    for each in results:
+        result, value, dtype, ndim = each.items
+        array = front.whole(value)
+        kind, is_complex = element_type(known(dtype, "a dtype"))
+        is_alike = isinstance(array, Array) and len(array.shape) == ndim.value
+        if not is_alike or (array.element, array.is_complex) != (kind, is_complex):
+            raise Refusal("a result has another type", node)
+        if array.strides is not None or array.pointer.name == "offset":
+            front.given.append(([front.root(array.pointer)], ("new",), node))
+            array = front.whole(front.combined(lambda number: number, [array]))
+        group.append(array.pointer)
+        address = front.op("bitcast", I64, front.op("address", U64, array.pointer))
+        for at, number in enumerate((Number(address), *array.shape)):
+            place = front.address_of(result, [front.number(Constant(at))])
+            front.write(result, place, number)
+    front.given.append((group, ("new", "parameter"), node))
+    return NONE
 
 
 # --- half precision -------------------------------------------------------------------------------

@@ -1,0 +1,290 @@
+"""Array statements of compiled functions, which are loops over elements, beside NumPy."""
+
+from __future__ import annotations
+
+import linecache
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dparray as dp
+
+
+def chain(x: Any, y: Any) -> Any:
+    return x * 2.0 + y
+
+
+def shifted_in_place(x: Any, y: Any) -> Any:
+    z = np.zeros(x.size)
+    for _ in range(3):
+        z = z + x * y
+        x[1:] = x[:-1] * 0.5
+        x[:-1] += x[1:]
+    return z, x.sum()
+
+
+def means_of_rows(m: Any) -> Any:
+    result = np.empty(m.shape[0])
+    for i in range(m.shape[0]):
+        result[i] = m[i].sum() + m[i, 1:].mean()
+    return result
+
+
+def centered(m: Any) -> Any:
+    return m - m.mean(axis=0), m.sum(axis=1), m / m.sum(axis=1)[:, None], m.max(axis=0)
+
+
+def heat(u: Any) -> Any:
+    for _ in range(10):
+        u[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+    return u
+
+
+def names_in_a_ring(x: Any, n: int) -> Any:
+    a, b, c = x.copy(), x * 2, x * 3
+    for _ in range(n):
+        a, b, c = b, c, a * 0.5 + b - c
+    return a + 2 * b, c
+
+
+def maybe_an_argument(x: Any, n: int) -> Any:
+    for _ in range(n):
+        x = x * 2
+    return x
+
+
+def of_narrow_integers(x: Any) -> Any:
+    small = x.astype(np.int8)
+    return small * 2 + small, -small, small // 3, small.sum(), (small > 3).any()
+
+
+def choices(x: Any, y: Any) -> Any:
+    for _ in range(3):
+        x += y
+        y[:] = np.where(x > 1.0, x, y)
+    return np.maximum(x, y), np.sqrt(x).std(), x.argmax(), np.clip(x, 0.5, 1.5)
+
+
+def masks(x: Any, y: Any) -> Any:
+    chosen = x[x > y]
+    x[y > 0.5] = 0.0
+    return chosen, x.var(), chosen.size
+
+
+def gathered(x: Any, y: Any) -> Any:
+    at = np.arange(0, x.size, 2)
+    y[at] = x[at] * 3
+    return x[at], y
+
+
+def products(m: Any) -> Any:
+    v = np.ones(m.shape[1])
+    for _ in range(3):
+        w = np.tanh(m @ v)
+        v = np.zeros(m.shape[1])
+        v[: w.size] = w[: v.size]
+    return v, np.dot(v, v)
+
+
+def norm(a: Any) -> Any:
+    return np.sqrt(np.sum(a * a))
+
+
+def calls(x: Any) -> Any:
+    total = 0.0
+    for i in range(3):
+        total += norm(x - i) if i != 1 else norm(x[::-1])
+    return total
+
+
+def outer(x: Any, y: Any) -> Any:
+    return x[:, None] * y - y[None, :] ** 2, (x[:, None] < y).all()
+
+
+def transposed(m: Any) -> Any:
+    m[:] = np.minimum(m, m.T * 2) if m.shape[0] == m.shape[1] else m + 1
+    return m.T.copy()
+
+
+def of_complex(x: Any, y: Any) -> Any:
+    z = x + 1j * y
+    return z * z, abs(z).sum(), z.sum()
+
+
+RNG = np.random.default_rng(0)
+VECTOR, OTHER = RNG.random(50), RNG.random(50)
+MATRIX, SQUARE = RNG.random((7, 9)), RNG.random((6, 6))
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (chain, (VECTOR, OTHER)),
+    (chain, (VECTOR.astype(np.float32), OTHER.astype(np.float32))),
+    (chain, (MATRIX, MATRIX[0])),
+    (chain, (MATRIX, MATRIX[:, :1])),
+    (shifted_in_place, (VECTOR, OTHER)),
+    (means_of_rows, (MATRIX,)),
+    (centered, (MATRIX,)),
+    (heat, (MATRIX,)),
+    (names_in_a_ring, (VECTOR, 7)),
+    (maybe_an_argument, (VECTOR, 3)),
+    (of_narrow_integers, (VECTOR * 200,)),
+    (choices, (VECTOR, OTHER)),
+    (masks, (VECTOR, OTHER)),
+    (gathered, (VECTOR, OTHER)),
+    (products, (MATRIX,)),
+    (calls, (VECTOR,)),
+    (outer, (VECTOR[:5], OTHER[:8])),
+    (transposed, (SQUARE,)),
+    (of_complex, (VECTOR, OTHER)),
+]
+
+
+def same(expected: Any, found: Any) -> None:
+    if isinstance(expected, tuple):
+        assert len(expected) == len(found)
+        for one, other in zip(expected, found, strict=True):
+            same(one, other)
+        return
+    array = found.asnumpy() if isinstance(found, dp.ndarray) else np.asarray(found)
+    np.testing.assert_allclose(array, expected, rtol=1e-6, atol=1e-12)
+    assert array.dtype == np.asarray(expected).dtype
+
+
+def compare(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Run a function with NumPy and compiled, twice, and compare results and arguments."""
+    compiled = dp.jit(function)
+    for _ in range(2):
+        host = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
+        given = [dp.asarray(x) if isinstance(x, np.ndarray) else x for x in host]
+        same(function(*host), compiled(*given))
+        for one, other in zip(host, given, strict=True):
+            same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"), CASES, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_array_code_computes_what_numpy_computes(
+    function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    compare(function, arguments)
+
+
+def test_an_argument_that_is_returned_is_that_array() -> None:
+    x = dp.asarray(VECTOR)
+    compiled = dp.jit(maybe_an_argument)
+    result = compiled(x, 0)
+    result[0] = 7.0
+    assert float(x[0]) == 7.0
+    assert float(compiled(x, 1)[0]) == 14.0
+    assert float(x[0]) == 7.0
+
+
+def _expressions() -> Any:
+    leaves = st.sampled_from(
+        ["x", "y", "x[::-1]", "m[0]", "m[:, 1:2]", "m", "2.5", "x[3]", "m[1:3]"]
+    )
+
+    def more(inner: Any) -> Any:
+        pairs = st.tuples(inner, st.sampled_from(["+", "-", "*"]), inner)
+        calls = st.tuples(st.sampled_from(["np.sin", "np.abs", "np.square"]), inner)
+        return st.one_of(
+            pairs.map(lambda each: f"({each[0]} {each[1]} {each[2]})"),
+            calls.map(lambda each: f"{each[0]}({each[1]})"),
+            inner.map(lambda each: f"({each} * 1.0 + x).sum(axis=0)"),
+        )
+
+    return st.recursive(leaves, more, max_leaves=6)
+
+
+@settings(deadline=None, max_examples=25)  # each is compiled
+@given(st.lists(_expressions(), min_size=2, max_size=4), st.data())
+def test_random_statements(expressions: list[str], data: st.DataObject) -> None:
+    targets = [
+        "m[...] = {}",
+        "x[1:] = ({} + x)[1:]",
+        "x += {}",
+        "a = {} + x",
+        "m[1:, :-1] = m[:-1, 1:]",
+    ]
+    lines = [data.draw(st.sampled_from(targets)).format(each) for each in expressions]
+    text = (
+        "a = x * 1\nfor k in range(3):\n  " + "\n  ".join(lines) + "\n  y = y + 1\nreturn a + 0 * y"
+    )
+    body = "\n  ".join(text.split("\n"))
+    code = f"def f(x, y, m):\n  {body}\n"
+    names: dict[str, Any] = {"np": np}
+    file = f"<random statements {hash(code)}>"
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    exec(compile(code, file, "exec"), names)
+    rng = np.random.default_rng(1)
+    arguments = [rng.random(4) for _ in range(2)] + [rng.random((4, 4))]
+    host = [each.copy() for each in arguments]
+    device = [dp.asarray(each) for each in arguments]
+    try:
+        with np.errstate(all="ignore"):
+            expected = names["f"](*host)
+    except ValueError:
+        with pytest.raises((ValueError, dp.exceptions.DparrayError)):
+            dp.jit(names["f"])(*device)
+        return
+    same(expected, dp.jit(names["f"])(*device))
+    for one, other in zip(host, device, strict=True):
+        same(one, other)
+
+
+def test_shapes_that_do_not_fit_raise_with_the_line() -> None:
+    @dp.jit
+    def unequal(x: Any, y: Any) -> Any:
+        for i in range(2):
+            x[i] = 1.0
+        return x + y  # the line
+
+    with pytest.raises(dp.exceptions.ShapeError, match=r"unequal: .* broadcast") as caught:
+        unequal(dp.zeros(4), dp.zeros(5))
+    assert "# the line" in str(caught.traceback[-1].statement)
+
+
+def test_array_code_needs_no_numba(tmp_path: Path) -> None:
+    code = """
+import sys
+import numpy as np
+import dparray as dp
+
+@dp.jit
+def heat(u, n):
+    for _ in range(n):
+        u[1:-1] = 0.5 * u[1:-1] + 0.25 * (u[2:] + u[:-2])
+        lost = u.max() - u * 2
+    return u, lost.mean()
+
+heat(dp.linspace(0.0, 1.0, 100, device="host:cpu"), 5)
+assert "numba" not in sys.modules, "Numba was imported"
+"""
+    file = tmp_path / "heat.py"
+    file.write_text(code)
+    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_memory_of_a_long_loop_is_taken_again() -> None:
+    @dp.jit
+    def many(x: Any, n: int) -> Any:
+        for i in range(n):
+            y = x * 2 + i
+            x = y - x
+        return x[0] + y[1]
+
+    before = _peak()
+    many(dp.ones(4096, device="host:cpu"), 30_000)  # a gigabyte without that
+    assert _peak() - before < 200
+
+
+def _peak() -> float:
+    resource = pytest.importorskip("resource")
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024
