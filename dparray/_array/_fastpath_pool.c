@@ -410,7 +410,7 @@ static void free_taken(PyObject *capsule)
     free(PyCapsule_GetPointer(capsule, NULL));
 }
 
-/* The array of a result: its address and its shape, in words; the address if it is an argument. */
+/* The array of a result: its address and its shape, in words; these as a tuple if it is an argument. */
 static PyObject *taken_array(const int64_t *words, int ndim, char letter)
 {
     npy_intp shape[NPY_MAXDIMS];
@@ -420,8 +420,12 @@ static PyObject *taken_array(const int64_t *words, int ndim, char letter)
     int own = first_taken;
     while (own < count_taken && taken[own].start != memory)
         own++;
-    if (own == count_taken)
-        return PyLong_FromVoidPtr(memory);
+    if (own == count_taken) {
+        PyObject *numbers = PyTuple_New(1 + ndim);
+        for (int at = 0; numbers && at <= ndim; at++)
+            PyTuple_SetItem(numbers, at, PyLong_FromLongLong(words[at]));
+        return numbers;
+    }
     PyObject *owner = PyCapsule_New(memory, NULL, free_taken);
     if (!owner)
         return NULL;

@@ -8,6 +8,7 @@ does not have, such as array statements (:mod:`dparray._jit.native`).
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -411,12 +412,21 @@ class _Results:
             arguments[each.argument] if each.argument is not None else next(rest)
             for each in self._found
         ]
-        if int in map(type, found):
-            for at, (value, each) in enumerate(zip(found, self._found, strict=True)):
-                if type(value) is int and each.kind.ndim:  # the address of an argument
-                    arrays = (each for each in arguments if isinstance(each, np.ndarray))
-                    found[at] = next(each for each in arrays if each.ctypes.data == value)
+        if tuple in map(type, values):
+            found = [
+                _argument_of(each, arguments) if type(each) is tuple else each for each in found
+            ]
         return tuple(found) if self._is_tuple else found[0]
+
+
+def _argument_of(value: tuple[int, ...], arguments: tuple[Any, ...]) -> np.ndarray:
+    """Return the array in C order at an address, of a shape, among arguments."""
+    address, *shape = value
+    arrays = [each for each in arguments if isinstance(each, np.ndarray)]
+    found = next(each for each in arrays if each.ctypes.data == address)
+    if found.shape == tuple(shape):
+        return found
+    return found.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
 def _items(value: Any, count: int, is_tuple: bool) -> list[ast.expr]:

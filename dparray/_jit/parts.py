@@ -160,9 +160,11 @@ def _call_function(
 
 
 def _taken_array(words: np.ndarray, letter: str, taken: dict[int, np.ndarray]) -> Any:
-    """Return the array of a result, or its address if it is an argument."""
+    """Return the array of a result; its address and shape if it is an argument."""
     address, *shape = words.tolist()
-    return np.ndarray(tuple(shape), letter, taken[address]) if address in taken else address
+    if address not in taken:
+        return (address, *shape)
+    return np.ndarray(tuple(shape), letter, taken[address])
 
 
 _memory_twin = ctypes.CFUNCTYPE(

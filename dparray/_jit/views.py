@@ -15,6 +15,7 @@ import numpy as np
 from dparray._array.allocation import from_host
 from dparray._array.ndarray import host_view as idle_host_view
 from dparray._array.ndarray import materialize, ndarray
+from dparray._driver import traits_of
 from dparray._driver.interface import Queue
 from dparray._evaluate.writes import settle_blocks
 from dparray._jit.captured import of_one_type
@@ -204,7 +205,7 @@ def result_of(
                 offset = x.offset + _address(value) - _address(view)
                 return x._view(value.shape, value.strides, offset, value.dtype)
         if value.nbytes <= _MAX_HOST_RESULT:
-            return ndarray._from_host_value(value.copy(), queue, _usm_type(arrays))
+            return _of_host_value(value.copy(), queue, arrays)
         return from_host(value, queue, _usm_type(arrays))
     if type(value).__module__ == "numba.typed.typeddict":
         return {key: result_of(each, None, queue, arrays, views) for key, each in value.items()}
@@ -217,8 +218,15 @@ def result_of(
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(expected, Value) and not expected.is_weak and not expected.ndim:
         # For an element of an array, the uncompiled function returns an array.
-        return ndarray._from_host_value(np.array(value, expected.dtype), queue, _usm_type(arrays))
+        return _of_host_value(np.array(value, expected.dtype), queue, arrays)
     return value
+
+
+def _of_host_value(value: np.ndarray, queue: Any, arrays: Sequence[ndarray]) -> ndarray:
+    """Return an array of a small value, which stays on the host if the device reads its memory."""
+    if traits_of(queue).shares_memory:
+        return ndarray._from_host_value(value, queue, _usm_type(arrays))
+    return from_host(value, queue, _usm_type(arrays))
 
 
 def _usm_type(arrays: Sequence[ndarray]) -> str:

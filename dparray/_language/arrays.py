@@ -71,12 +71,14 @@ class Arrays(Calls):
     Attributes:
         held: arrays without a name that the statements around have made.
         around: the functions whose calls lead to the one that is being translated.
+        changes: how often statements have changed arrays.
         is_even: whether the loops that are being translated repeat no axis of one element.
         given: for each ``return``, the addresses of its arrays, and which memory they may be.
     """
 
     held: list[Any]
     around: list[Frame]
+    changes: int
     is_even: bool
     given: list[tuple[list[Op], tuple[str, ...], ast.AST]]
 
@@ -149,7 +151,13 @@ class Arrays(Calls):
 
     def settled(self, name: str, first: Any, values: Sequence[Any]) -> Any:
         arrays = [each for each in values if isinstance(each, Array)]
-        if self.has_arrays and is_number(first) and arrays and self.type_of(first) == BOOL:
+        forced = (names for key, names in self.knowledge.items() if key[:1] == ("forced",))
+        if (
+            self.has_arrays
+            and arrays
+            and is_number(first)
+            and any(name in names for names in forced)
+        ):
             return _Unassigned(arrays[0])
         return super().settled(name, first, values)
 
@@ -168,6 +176,8 @@ class Arrays(Calls):
     def elements(self, value: Any) -> Elements:
         """Return an array, an array expression or a number by its elements."""
         if isinstance(value, Elements):
+            if value.version not in (None, self.changes):
+                raise Refusal("an expression calls a function that changes arrays it reads before")
             return value
         if isinstance(value, Array):
             return Elements(
@@ -200,7 +210,7 @@ class Arrays(Calls):
             )
 
         reads = tuple(array for part in parts for array in part.reads)
-        return Elements(tuple(shape), at, reads, tuple(dict.fromkeys(conditions)))
+        return Elements(tuple(shape), at, reads, tuple(dict.fromkeys(conditions)), self.changes)
 
     def array_operation(self, operation: type, first: Any, second: Any, node: ast.AST) -> Any:
         """Return a binary operation of which an operand is an array."""
@@ -234,11 +244,24 @@ class Arrays(Calls):
         count = len(at.shape)
 
         def element(index: Sequence[Number]) -> Any:
-            found = self.read(at, self.address_of(at, index[:count]))
-            position = self.position(found, owner.shape[0], node)
+            position = self.position_at(owner, at, index[:count], node)
             return self.read(owner, self.address_of(owner, [position, *index[count:]]))
 
-        return Elements((*at.shape, *owner.shape[1:]), element, (owner, at))
+        # With an axis more it has no element at the place where the expression reads it.
+        one = self.number(Constant(1))
+        read = replace(owner, shape=(*owner.shape, one), strides=(*self.strides(owner), one))
+        shape = (*at.shape, *owner.shape[1:])
+        return Elements(shape, element, (read, at), (), self.changes)
+
+    def position_at(
+        self, owner: Array, at: Array, index: Sequence[Number], node: ast.AST
+    ) -> Number:
+        """Return an element of an array of indices as a position in the first axis of another."""
+        found = self.read(at, self.address_of(at, index))
+        position = self.position(found, owner.shape[0], node)
+        numbers = (self.to(each, U64).op for each in (position, owner.shape[0]))
+        self.require(self.op("lt", BOOL, *numbers), "IndexError", "an index is out of bounds")
+        return position
 
     def selected(self, owner: Array, mask: Array) -> Array:
         """Return the elements of an array where a mask of its shape is true."""
@@ -307,8 +330,7 @@ class Arrays(Calls):
             self.require_shape(self.op("eq", BOOL, *lengths))
 
         def one(position: list[Number]) -> None:
-            found = self.read(at, self.address_of(at, position))
-            place = self.position(found, owner.shape[0], node)
+            place = self.position_at(owner, at, position, node)
             element = source.at(position if source.shape else [])
             self.write(owner, self.address_of(owner, [place]), element, node)
 
@@ -342,8 +364,11 @@ class Arrays(Calls):
         if self.has_arrays and isinstance(owner, Array):
             if name in METHODS:
                 return Method(owner, name)
-            if name in ("real", "imag"):
-                return self.combined(lambda each: self.attribute(each, name, node), [owner])
+            if name == "real" and not owner.is_complex:
+                return owner
+            if name in ("real", "imag") and owner.is_complex:
+                part = self.parts_of(owner.pointer)[name == "imag"]
+                return Array(part, owner.shape, self.strides(owner), owner.is_readonly)
         return super().attribute(owner, name, node)
 
     def run(self, frame: Frame, *rest: Any) -> Any:
@@ -436,10 +461,11 @@ class Arrays(Calls):
 
     def kind_of(self, value: Elements) -> tuple[Type, bool]:
         """Return the type of the numbers of elements in memory, and whether they are pairs."""
-        outside, self.body = self.body, []
+        outside, self.body, count = self.body, [], len(self.held)
         index = [self.number(Constant(0))] * len(value.shape)
         found = value.at(index)
         self.body = outside
+        del self.held[count:]
         if isinstance(found, Complex):
             return found.real.type, True
         if not is_number(found) or self.type_of(found).lanes > 1:
@@ -520,6 +546,7 @@ class Arrays(Calls):
         """Return an array in memory for an array expression; any other value as it is."""
         if not isinstance(value, Elements):
             return value
+        value = self.elements(value)
         kind, is_complex = self.kind_of(value)
         array = self.new_array(value.shape, kind, is_complex)
         self.fill(array, value, ())
@@ -647,8 +674,7 @@ class Arrays(Calls):
         if not is_packed:
             strides = zip(self.strides(place), self.strides(array), strict=True)
             pairs += [(a.op, b.op) for a, b in strides]
-        own = zip(place.shape[is_packed:], array.shape[is_packed:], strict=True)
-        pairs += [(a.op, b.op) for a, b in own]
+        pairs += [(a.op, b.op) for a, b in zip(place.shape, array.shape, strict=True)]
         holds: Op | None = None
         for a, b in pairs:
             if a is b:

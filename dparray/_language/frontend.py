@@ -190,6 +190,7 @@ class FrontEnd(Checks):
         self.held: list[Any] = []
         self.around: list[Frame] = []
         self.is_even = False
+        self.changes = 0
         self.given: list[tuple[list[Op], tuple[str, ...], ast.AST]] = []
 
     # -- kernels ----------------------------------------------------------------------------------
@@ -415,6 +416,7 @@ class FrontEnd(Checks):
                 before = self.read(owner, address)
                 value = self.computed(operation, before, self.value(statement.value), statement)
                 self.write(owner, address, value, statement)
+                self.changes += 1
                 return
             if isinstance(owner, Array) and self.has_arrays:
                 if has_array(index.items if isinstance(index, Tuple) else (index,)):
@@ -441,6 +443,7 @@ class FrontEnd(Checks):
     def update(self, place: Array, operation: type, operand: Any, node: ast.AST) -> None:
         """Translate ``place op= operand`` for an array, which is changed in place."""
         self.store_like(place, self.array_operation(operation, place, operand, node), node)
+        self.changes += 1
 
     def assign(self, target: ast.expr, value: Any, source: ast.expr | None = None) -> None:
         """Assign a value to a name, to several, or to an element.
@@ -495,10 +498,12 @@ class FrontEnd(Checks):
                 self.scatter(owner, index, value, target)
             else:
                 self.store(self.element(owner, index, target), value, target)
+            self.changes += 1
             return
         if not isinstance(owner, Array) or _selects_part(owner, index):
             self.refuse_assignment(owner, index, target)
         self.write(owner, self.address(owner, index, target), value, target)
+        self.changes += 1
 
     def refuse_assignment(self, owner: Any, name: Any, node: ast.AST) -> None:
         """Refuse an assignment to something that is no element of an array."""

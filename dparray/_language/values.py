@@ -121,12 +121,15 @@ class Elements:
         at: returns the element at an index.
         reads: the arrays whose elements it reads.
         even: what holds if it repeats no axis of one element.
+        version: how often arrays had been changed when it was written; ``None`` if it is used at
+            once.
     """
 
     shape: tuple[Any, ...]
     at: Callable[[Sequence[Any]], Any]
     reads: tuple[Array, ...] = ()
     even: tuple[Op, ...] = ()
+    version: int | None = None
 
 
 @dataclass(frozen=True)

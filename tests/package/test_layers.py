@@ -58,7 +58,7 @@ BUDGETS = {
     "array": 7_690,
     "kernels": 5_400,
     "functions": 22_750,
-    "compiled": 9_945,
+    "compiled": 9_955,
     "satellites": 27_160,
     "tools": 10_170,
 }

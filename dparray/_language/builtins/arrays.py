@@ -33,8 +33,7 @@ from dparray._language.values import (
 FUNCTIONS: dict[str, Handler] = {}
 METHODS: dict[str, Handler] = {}
 #: Functions of Python and of the language that are element-wise for arrays.
-_ELEMENTWISE = frozenset({"abs", "absolute", "where", "clip", "round", "around", "real", "imag",
-                          "conj", "conjugate", "angle"})  # fmt: skip
+_ELEMENTWISE = frozenset({"where", "clip", "round", "around"})
 _EMPTY = "zero-size array to reduction operation {} which has no identity"
 
 
@@ -53,8 +52,10 @@ def of_arrays(function: Any, operands: Sequence[Any]) -> Handler | None:
         return partial(_astype, dtype=Constant(function))
     if isinstance(function, np.ufunc):
         return partial(_elementwise, function)
-    if function is abs or function is round or function is len:
-        return partial(_elementwise, function) if function is not len else FUNCTIONS["len"]
+    if function is abs:
+        return partial(_elementwise, function)
+    if function is len:
+        return FUNCTIONS["len"]
     if package not in ("numpy", "dparray", "dpnp"):
         return None
     if name in _ELEMENTWISE:
@@ -112,18 +113,15 @@ def _elementwise(function: Any, front: Any, node: Any, *operands: Any, **named: 
 
 
 @_handles("astype")
-def _astype(front: Any, node: Any, value: Any, dtype: Any, copy: Any = None) -> Any:
+def _astype(front: Any, node: Any, value: Any, dtype: Any) -> Any:
     kind = Constant(np.dtype(known(dtype, "a dtype")).type)
     if kind.value is np.float16:
         raise Refusal("arrays of float16 are not available here", node)
     return front.combined(lambda number: front.call(kind, [number], {}, node), [value])
 
 
-@_handles("copy", "ascontiguousarray", "asarray", "array", "asanyarray")
-def _copy(front: Any, node: Any, value: Any, dtype: Any = NONE, **named: Any) -> Any:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if set(named) - {"copy", "order"} or name.startswith("as"):
-        raise Refusal("this may be a view", node)
+@_handles("copy", "array")
+def _copy(front: Any, node: Any, value: Any, dtype: Any = NONE) -> Any:
     if dtype != NONE:
         return _astype(front, node, value, dtype)
     return front.combined(lambda number: number, [value])
@@ -199,8 +197,12 @@ def _arange(front: Any, node: Any, *bounds: Any, dtype: Any = NONE) -> Array:
     if len(bounds) == 1:
         bounds = (Constant(0, True), *bounds)
     start, stop, step = (*bounds, Constant(1, True))[:3]
-    if not all(front.type_of(each).is_integer for each in bounds):
-        raise Refusal("arange of floats is not available here", node)
+    are_known = all(
+        front.type_of(each) == I64 or (front.is_weak(each) and front.type_of(each).is_integer)
+        for each in bounds
+    )
+    if not are_known:
+        raise Refusal("arange of other numbers than int64 is not available here", node)
     count = front.call(
         Constant(len), [front.call(Constant(range), [start, stop, step], {}, node)], {}, node
     )
@@ -564,6 +566,25 @@ def _flatten(front: Any, node: Any, value: Any) -> Array:
         array = front.whole(front.combined(lambda number: number, [array]))
     size = front.to(_number_of(front, array.shape), I64)
     return Array(array.pointer, (size,), None, array.is_readonly, array.is_complex)
+
+
+@_handles("reshape")
+def _reshape(front: Any, node: Any, value: Any, *shape: Any) -> Array:
+    array = front.whole(value)
+    if array.strides is not None:
+        array = front.whole(front.combined(lambda number: number, [array]))
+    sizes = _shape(front, shape[0] if len(shape) == 1 else Tuple(shape))
+    if any(isinstance(each, Constant) and each.value < 0 for each in sizes):
+        raise Refusal("a length of -1 is not available here", node)
+    extents = [front.to(each, I64) for each in sizes]
+    counts = (front.to(_number_of(front, each), I64).op for each in (array.shape, extents))
+    same = front.op("eq", BOOL, *counts)
+    for each in extents:
+        natural = front.op("ge", BOOL, each.op, front.constant(0, I64))
+        same = front.op("and", BOOL, same, natural)
+    front.require(same, "ShapeError", "an array is reshaped to another number of elements")
+    kept = tuple(Number(each.op, is_natural=True) for each in extents)
+    return Array(array.pointer, kept, None, array.is_readonly, array.is_complex)
 
 
 @_handles("transpose")
