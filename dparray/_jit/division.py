@@ -16,7 +16,6 @@ from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.inference import UNKNOWN, WEAK_INT, Inference, Value, constant
 from dparray._jit.native import LINE, with_lines
 from dparray._jit.parts import LINE_SPACING, REDUCTION_PARTS
-from dparray._jit.row_loops import RowLoops
 from dparray._jit.shared_loops import REORDERED, SHARE
 from dparray._jit.source import assigned_names, at_line, copied, definition_of, used_names
 
@@ -93,13 +92,12 @@ def divided(
     numbers = ["__part", "__first", "__last"]
     kinds = {**given, **dict.fromkeys(numbers, WEAK_INT)}
     floats = {each for each, kind in reduced.items() if kind.dtype.kind in "fc" and not kind.ndim}
-    around = Inference(definition_of(name, [], [loop.node]), types.variables, types.names)
     run = _parsed(first, mark)
     run += copied([*loop.functions.values()]) + _parsed([loop_over(loop, starts)], mark)
     inner: Any = run[-1]
     while not isinstance(inner.body[-1], ast.Pass):
         inner = inner.body[-1]
-    inner.body[-1:] = RowLoops(loop.source, around, loop.body).block(copied(loop.body))
+    inner.body[-1:] = copied(loop.body)
     definition = definition_of(name, [*numbers, *given], run + _parsed(last, mark))
     inferred = Inference(definition, kinds, {**types.names, NUMPY: np})
     has_lines = with_lines(definition, inferred)

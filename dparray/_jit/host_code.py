@@ -32,7 +32,7 @@ from dparray._jit.inference import (
     is_number,
 )
 from dparray._jit.kernel_texts import FloatPowers, PlainLoops, for_kernel, type_key
-from dparray._jit.native import argument_error, references_of, traceback_of
+from dparray._jit.native import Native, argument_error, references_of, traceback_of
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
 from dparray._jit.scalarize import NAMES
 from dparray._jit.shared_loops import REORDERED
@@ -293,14 +293,22 @@ class HostCode:
         if self._native is None:
             try:
                 compiled = self._compiled(tuple(map(_order, self._taken(arguments))))
-            except KernelCompileError:
+            except KernelCompileError as error:
+                if "is read-only" in str(error):  # which Numba would report without a line
+                    raise KernelCompileError(
+                        f"{self.source.function.__name__}: a written array is read-only: indices "
+                        f"share an element, or its owner forbids writes\n{error}"
+                    ) from None
                 compiled = None
             if compiled is not None:
                 results = self._call(compiled, arguments, threads)
                 if results is not NotImplemented:  # as it is for too many arguments
                     self._last = compiled
                     return self._results.of(results, arguments) if self._has_results else None
-            self._native, self._last = self._otherwise(), None
+            native = self._otherwise()
+            if isinstance(native, Native):
+                native.compile(arguments)  # whose errors have lines, unlike those of a call
+            self._native, self._last = native, None
         return self._native.run(arguments, queue)
 
 

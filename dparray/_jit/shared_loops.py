@@ -10,8 +10,6 @@ from typing import Any
 SHARE = "__share__"
 #: The names of operators that may be reordered, by the class of the operator.
 REORDERED = {ast.Add: "__plus__", ast.Sub: "__minus__", ast.Mult: "__times__"}
-#: The larger and the smaller of two floats, or NaN.
-LARGEST, SMALLEST = "__largest__", "__smallest__"
 #: The errors of parts that Numba could not compile, the innermost first.
 refusals: list[Exception] = []
 _SYMBOL, _STACK_SYMBOL = "dparray_share_parts", "dparray_has_stack"
@@ -50,8 +48,7 @@ def sharing(address: int) -> dict[str, Any]:
     the part, which come after its number and the first and the end of its iterations. An exception
     in a part leaves the call.
 
-    The operators, ``LARGEST`` and ``SMALLEST`` are for the updates of reductions. Loops with them
-    are vectorized.
+    The operators are for the updates of reductions. Loops with them are vectorized.
 
     Args:
         address: of the C function that shares out.
@@ -119,18 +116,7 @@ def sharing(address: int) -> dict[str, Any]:
 
         return types.none(part, types.int64, types.int64, arguments), generate
 
-    def extreme(name: str) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            kind = values[0].type
-            own = ir.FunctionType(kind, [kind, kind])
-            return builder.call(builder.module.declare_intrinsic(name, [kind], own), values)
-
-        def typed(typing: Any, x: Any, y: Any) -> Any:
-            return x(x, x), generate
-
-        return intrinsic(typed)
-
-    own = {SHARE: share, LARGEST: extreme("llvm.maximum"), SMALLEST: extreme("llvm.minimum")}
     reordered = numba.njit(fastmath={"reassoc", "nsz"})
     operators = {ast.Add: _plus, ast.Sub: _minus, ast.Mult: _times}
+    own = {SHARE: share}
     return own | {REORDERED[op]: reordered(each) for op, each in operators.items()}

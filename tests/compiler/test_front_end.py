@@ -53,10 +53,20 @@ assert float((dp.arange(200_000.0) * 2 + 1).sum()) == 200_000.0**2
 
 @dp.jit
 def total(x):
-    return (x + 1).sum()
+    for i in range(x.size):
+        x[i] += 1
+    return (x * 2).sum()
+
+assert float(total(x)) == 40
+
+@dp.jit
+def sorted_copy(x):
+    for i in range(x.size):
+        x[i] += 1
+    return np.sort(x)
 
 try:
-    total(x)
+    sorted_copy(x)
 except dp.UnsupportedFeatureError as error:
     print(error)
 """

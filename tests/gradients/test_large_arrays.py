@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.support import wait_for_compiler
 
 N = 60_000
 
@@ -78,6 +79,7 @@ def peak(f: Any, *arrays: Any) -> float:
         dp.eval(value, gradients)
         most = dp.memory.stats().peak - before
         del value, gradients
+        wait_for_compiler()
     return float(most / arrays[0].nbytes)
 
 
