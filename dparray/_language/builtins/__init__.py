@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dparray import kernel_api as api
-from dparray._ir.types import BY_NAME, F32, F64, NUMBERS, Type, of_dtype
+from dparray._ir.types import BY_NAME, F32, F64, NUMBERS, U64, Type, of_dtype
 from dparray._language import special
 from dparray._language.builtins import (
     generated,  # noqa: F401 - registers its handlers, like those below
@@ -78,13 +78,33 @@ def _instead(function: Any, other: Any, front: Any, node: Any, *values: Any, **n
         raise Refusal(f"{_written(function, node)} {ON_ARRAYS}", node)
     caller = front.frame
     try:
-        return front.call(Constant(other), list(values), named, node)
+        operands = _of_one_type(front, other, list(values))
+        return front.call(Constant(other), operands, named, node)
     except Refusal:
         # What the function of numbers lacks says nothing to the author of this call.
         front.frame = caller
         kinds = ", ".join(map(described, (*values, *named.values())))
         name = _written(function, node)
         raise Refusal(f"{name}({kinds}) is not available in a kernel", node) from None
+
+
+#: Functions that return one of their last two operands.
+_CHOICES = ("maximum", "minimum", "fmax", "fmin", "where", "clip")
+
+
+def _of_one_type(front: Any, function: Any, values: list[Any]) -> list[Any]:
+    """Return operands, as floats where NumPy has no integers for the result of a choice."""
+    name = getattr(getattr(function, "py_func", None), "__name__", "")
+    if name not in _CHOICES or not front.rules.is_numpy:
+        return values
+    first = 1 if name == "where" else 0
+    strong = [each for each in values[first:] if is_number(each) and not front.is_weak(each)]
+    kinds = {front.type_of(each) for each in strong}
+    if U64 not in kinds or all(kind.kind != "i" for kind in kinds):
+        return values
+    return values[:first] + [
+        front.to(each, F64) if is_number(each) else each for each in values[first:]
+    ]
 
 
 def _written(function: Any, node: Any) -> str:
