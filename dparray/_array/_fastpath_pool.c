@@ -114,7 +114,7 @@ static int is_read(const taken_block *block, int count, char **addresses)
     return 0;
 }
 
-/* Return a block of the function that none of the addresses is in, and that is not much too large. */
+/* Return a block of the function that no address points into, if it is not much larger than needed. */
 static void *free_block(size_t nbytes, int count, char **addresses)
 {
     for (int at = first_taken; at < count_taken; at++) {
@@ -365,7 +365,7 @@ static PyObject *copy_rows(PyObject *module, PyObject *args)
 #define MAX_WORDS 512
 #define MAX_RESULTS 16 /* as in `dparray/_jit/host_code.py` */
 
-/* Ends of native functions that are no exceptions of theirs, as in `dparray/_compiler/abi.py`. */
+/* Why a native function ends, besides its own exceptions; as in `dparray/_compiler/abi.py`. */
 #define NO_MEMORY -101
 #define NEGATIVE -102
 
@@ -410,7 +410,7 @@ static void free_taken(PyObject *capsule)
     free(PyCapsule_GetPointer(capsule, NULL));
 }
 
-/* The array of a result: its address and its shape, in words; these as a tuple if it is an argument. */
+/* The array of a result, from the words of its address and shape; for an argument, these as a tuple. */
 static PyObject *taken_array(const int64_t *words, int ndim, char letter)
 {
     npy_intp shape[NPY_MAXDIMS];

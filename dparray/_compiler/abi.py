@@ -27,7 +27,7 @@ LAUNCH_KERNEL, HEAD_WORDS = "dparray_launch_kernel", 12
 #: The one that notes the number of the exception with which a function ends.
 NOTE_STOP = "dparray_note_stop"
 #: The one that allocates memory of the host for a number of elements of a size.
-#: The reasons for which a native function ends that are no exceptions of its own.
+#: Why a native function ends, besides its own exceptions.
 NO_MEMORY, NEGATIVE = -101, -102
 NEW_MEMORY = "dparray_new_memory"
 

@@ -212,7 +212,7 @@ class Casts(ast.NodeTransformer):
         ufunc = vars(np).get(self.types.called(node))
         converts = self._makes_python_number(node, result)
         self.generic_visit(node)
-        if converts:  # kernels have Python's numbers
+        if converts:
             return cast_to(node, result.dtype)
         if isinstance(ufunc, np.ufunc) and _has_positional_out(node, ufunc):
             out, inputs = node.args[ufunc.nin], node.args[: ufunc.nin]

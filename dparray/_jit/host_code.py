@@ -1,8 +1,8 @@
-"""Native regions of numbers and elements, which dparray's own compiler translates.
+"""Native regions, which dparray's own compiler translates.
 
 The function becomes one in the kernel language: a ``prange`` loop becomes a loop over its parts,
 which threads share, and results are stored in more arguments. Numba compiles code that the language
-does not have, such as array statements (:mod:`dparray._jit.native`).
+does not have, such as products of matrices (:mod:`dparray._jit.native`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ from dparray._jit.inference import (
     is_array,
     is_number,
 )
-from dparray._jit.kernel_texts import FloatPowers, PlainLoops, for_kernel, type_key
+from dparray._jit.kernel_texts import (
+    PYTHON_CLASSES,
+    FloatPowers,
+    PlainLoops,
+    for_kernel,
+    type_key,
+)
 from dparray._jit.native import Native, argument_error, references_of, traceback_of
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
 from dparray._jit.scalarize import NAMES
@@ -44,12 +50,11 @@ from dparray._jit.source import (
     function_of,
 )
 from dparray._language import intrinsics
-from dparray._language.errors import Refusal
+from dparray._language.errors import SHAPE_ERROR, Refusal
 from dparray._layout import order_of
 from dparray._type_keys import code_of
 from dparray.exceptions import KernelCompileError, ShapeError
 
-_PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 #: The most numbers that a function returns, as in `_fastpath_pool.c`.
 MAX_RESULTS = 16
 _GIVE, _LAUNCH, _APART = "__give__", "__launch__", "__apart__"
@@ -277,7 +282,7 @@ class HostCode:
 
         found = translation(compiled.function, compiled.keys, is_sequential=True).raised[number - 1]
         code = compile(found.error, self.source.file, "eval")
-        error = eval(code, {**found.scope})
+        error = eval(code, {**found.scope, SHAPE_ERROR: ShapeError})
         error = error() if isinstance(error, type) else error
         if isinstance(error, ShapeError):
             error = ShapeError(f"{self.source.function.__name__}: {error}")
@@ -659,7 +664,7 @@ def _first_value(reduced: Any, kind: Value) -> str:
 def _combined(reduced: Any, kind: Value, partial: str) -> str:
     """Return a reduction variable combined with the result of a part."""
     name = reduced.name
-    convert = _PYTHON[kind.dtype.kind] if kind.is_weak else _dtype(kind)
+    convert = PYTHON_CLASSES[kind.dtype.kind] if kind.is_weak else _dtype(kind)
     if reduced.op in ("min", "max"):
         function = reduced.op if kind.is_weak else f"{NUMPY}.{reduced.op}imum"
         return f"{convert}({function}({name}, {partial}))"

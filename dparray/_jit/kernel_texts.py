@@ -23,6 +23,9 @@ from dparray._jit.source import (
 from dparray._language.device_function import DeviceFunction
 from dparray._type_keys import code_of
 
+#: Python's classes of numbers by the kinds of dtypes.
+PYTHON_CLASSES = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
+
 
 class PlainLoops(PlainMembers):
     """Replaces ``prange`` loops inside a kernel by plain loops, and names of the kernel API."""
@@ -76,9 +79,8 @@ def _float_of(node: ast.expr) -> ast.expr:
 
 def python_numbers(types: Mapping[str, Value], line: int) -> list[ast.stmt]:
     """Return statements that make Python numbers of the arguments of a kernel that are such."""
-    classes = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
     texts = [
-        f"{name} = {classes[kind.dtype.kind]}({name})"
+        f"{name} = {PYTHON_CLASSES[kind.dtype.kind]}({name})"
         for name, kind in types.items()
         if kind.is_weak
     ]

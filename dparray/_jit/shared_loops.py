@@ -118,5 +118,4 @@ def sharing(address: int) -> dict[str, Any]:
 
     reordered = numba.njit(fastmath={"reassoc", "nsz"})
     operators = {ast.Add: _plus, ast.Sub: _minus, ast.Mult: _times}
-    own = {SHARE: share}
-    return own | {REORDERED[op]: reordered(each) for op, each in operators.items()}
+    return {SHARE: share} | {REORDERED[op]: reordered(each) for op, each in operators.items()}

@@ -10,6 +10,7 @@ second loop nest runs.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -20,7 +21,8 @@ from dparray._ir.instructions import Op, walk
 from dparray._ir.types import BOOL, F16, GLOBAL, I64, U64, Pointer, Type
 from dparray._language.builtins.arrays import METHODS, creates, has_array, of_arrays, product
 from dparray._language.calls import Calls
-from dparray._language.errors import Refusal
+from dparray._language.errors import SHAPE_ERROR, Refusal
+from dparray._language.memory import dtype_of
 from dparray._language.values import (
     NONE,
     Array,
@@ -32,10 +34,10 @@ from dparray._language.values import (
     Number,
     Range,
     Reference,
-    Slice,
     Target,
     Tuple,
     described,
+    entries_of,
     is_number,
 )
 
@@ -94,7 +96,8 @@ class Arrays(Calls):
 
     def unique(self) -> str:
         """Return a name that no source can have."""
-        return f".{len(self.knowledge.setdefault('statements', []))}"
+        count = self.knowledge["names"] = self.knowledge.get("names", 0) + 1
+        return f".{count}"
 
     def each(
         self,
@@ -126,8 +129,8 @@ class Arrays(Calls):
 
             made = Made(inner, assigned)
             statement = ast.For(ast.Name(name, ast.Store()), ast.Constant(0), [made], [])
-            # Loops are told apart by their identity, for as long as the function is translated.
-            self.knowledge["statements"].append(statement)
+            # Translation tells loops apart by their identity, so their nodes must stay alive.
+            self.knowledge.setdefault("statements", []).append(statement)
             assert self.place is not None
             made.lineno = statement.lineno = self.place.line - self.first_line + 1
             self.counted(statement, Range(Constant(0), shape[axis], Constant(1)))
@@ -140,7 +143,6 @@ class Arrays(Calls):
     ) -> Any:
         """Return a value that a loop nest updates at each position."""
         name = self.unique()
-        self.knowledge["statements"].append(name)
         self.frame.names[name] = start
 
         def update(position: list[Number]) -> None:
@@ -177,7 +179,7 @@ class Arrays(Calls):
         """Return an array, an array expression or a number by its elements."""
         if isinstance(value, Elements):
             if value.version not in (None, self.changes):
-                raise Refusal("an expression calls a function that changes arrays it reads before")
+                raise Refusal("a function that an expression calls changes an array of it")
             return value
         if isinstance(value, Array):
             return Elements(
@@ -226,11 +228,11 @@ class Arrays(Calls):
 
     def element(self, owner: Any, index: Any, node: ast.AST) -> Any:
         if isinstance(owner, Array) and self.has_arrays:
-            parts = index.items if isinstance(index, Tuple) else (index,)
-            if has_array(parts):
-                return self.gathered(owner, [self.whole(each) for each in parts], node)
-            if parts == (Constant(...),):
-                return self.view(owner, parts, node)
+            entries = entries_of(index)
+            if has_array(entries):
+                return self.gathered(owner, [self.whole(each) for each in entries], node)
+            if entries == (Constant(...),):
+                return self.view(owner, entries, node)
         return super().element(owner, index, node)
 
     def gathered(self, owner: Array, parts: Sequence[Any], node: ast.AST) -> Elements:
@@ -247,7 +249,7 @@ class Arrays(Calls):
             position = self.position_at(owner, at, index[:count], node)
             return self.read(owner, self.address_of(owner, [position, *index[count:]]))
 
-        # With an axis more it has no element at the place where the expression reads it.
+        # One more axis tells `are_aligned` that elements are read at other places than they have.
         one = self.number(Constant(1))
         read = replace(owner, shape=(*owner.shape, one), strides=(*self.strides(owner), one))
         shape = (*at.shape, *owner.shape[1:])
@@ -276,7 +278,8 @@ class Arrays(Calls):
 
         count = self.folded_over(mask.shape, zero, counted)
         count = replace(count, is_natural=True)
-        # Each element is stored, and stays if the mask holds, so that there is no branch.
+        # Each element is stored; the next one overwrites it unless the mask holds. This needs no
+        # branch, but room for one element more.
         room = self.made("add", I64, count, Constant(1), True)
         chosen = self.new_array([room], owner.element, owner.is_complex)
 
@@ -349,7 +352,7 @@ class Arrays(Calls):
         if isinstance(called, Constant):
             made = creates(called.value)
             has_operand = has_array((*arguments, *named.values()))
-            handler = of_arrays(called.value, arguments) if has_operand else made
+            handler = of_arrays(called.value) if has_operand else made
             if handler is not None:
                 return self.handled(handler, called.value, arguments, named, node)
         arguments = [self.whole(each) for each in arguments]
@@ -440,17 +443,18 @@ class Arrays(Calls):
 
     def is_same(self, one: Any, other: Any) -> bool:
         """Return whether two lengths are certainly the same."""
-        if isinstance(one, Number) and isinstance(other, Number):
-            return one.op is other.op or _value_of(one) == _value_of(other) is not None
+        numbers = isinstance(one, Number) and isinstance(other, Number)
+        if numbers and one.op is other.op:
+            return True
         return _value_of(one) == _value_of(other) is not None
 
     def is_one(self, length: Any) -> bool:
         """Return whether a length is certainly 1."""
         return _value_of(length) == 1
 
-    def require_shape(self, holds: Op) -> None:
+    def require_shape(self, holds: Op, text: str = _NO_BROADCAST) -> None:
         """End the function unless shapes fit together."""
-        self.require(holds, "ShapeError", _NO_BROADCAST)
+        self.require(holds, SHAPE_ERROR, text)
 
     def require(self, holds: Op, error: str, text: str) -> None:
         raise NotImplementedError
@@ -475,14 +479,16 @@ class Arrays(Calls):
             raise Refusal("arrays of float16 are not available in native code")
         return kind, False
 
+    def all_hold(self, conditions: Sequence[Op]) -> Number:
+        """Return whether all of some conditions hold, of which there is at least one."""
+        return Number(functools.reduce(lambda a, b: self.op("and", BOOL, a, b), conditions))
+
     def evenly(self, value: Elements, translate: Callable[[bool], Any]) -> Any:
         """Return what is translated for loops that repeat no axis, or that may repeat some."""
         if not value.even:
             return translate(self.is_even)
-        holds = value.even[0]
-        for each in value.even[1:]:
-            holds = self.op("and", BOOL, holds, each)
-        return self.branch(Number(holds), lambda: translate(True), lambda: translate(False))
+        holds = self.all_hold(value.even)
+        return self.branch(holds, lambda: translate(True), lambda: translate(False))
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -494,7 +500,7 @@ class Arrays(Calls):
         return pointer
 
     def memory(self, kind: Type, count: Op, is_zero: bool = False) -> Op:
-        """Return new memory; that of arrays which nothing can read any more is taken again."""
+        """Return memory for a new array; memory that no array in use has is reused."""
         marks = frozenset({"zeros"} if is_zero else ())
         live = dict.fromkeys(self.root(each.pointer) for each in self.arrays_alive())
         pointers = [each for each in live if each.name not in ("parameter", "allocate")]
@@ -547,8 +553,7 @@ class Arrays(Calls):
         if not isinstance(value, Elements):
             return value
         value = self.elements(value)
-        kind, is_complex = self.kind_of(value)
-        array = self.new_array(value.shape, kind, is_complex)
+        array = self.new_array(value.shape, *self.kind_of(value))
         self.fill(array, value, ())
         return array
 
@@ -561,51 +566,41 @@ class Arrays(Calls):
             conditions: what must hold so that each element can be stored once it is computed.
         """
 
-        def store(is_even: bool) -> None:
+        def store(target: Array, source: Elements, is_even: bool) -> Constant:
             before, self.is_even = self.is_even, is_even
 
             def one(index: list[Number]) -> None:
-                element = value.at(index)
-                self.write(place, self.address_of(place, index), element)
+                element = source.at(index)
+                self.write(target, self.address_of(target, index), element)
 
-            self.each(place.shape, one)
+            self.each(target.shape, one)
             self.is_even = before
-
-        def otherwise() -> Constant:
-            if not conditions:
-                store(False)
-                return NONE
-            kind, is_complex = self.kind_of(value)
-            copy = self.new_array(place.shape, kind, is_complex)
-            before, self.is_even = self.is_even, False
-            self.fill(copy, replace(value, even=()), ())
-            self.is_even = before
-            self.fill(place, self.elements(copy), ())
             return NONE
 
-        def directly() -> Constant:
-            store(True)
-            return NONE
+        def by_a_copy() -> Constant:
+            copy = self.new_array(place.shape, *self.kind_of(value))
+            store(copy, value, False)
+            return store(place, self.elements(copy), False)
 
         tests = [*value.even, *conditions]
         if not tests:
-            store(self.is_even)
+            store(place, value, self.is_even)
             return
-        holds = tests[0]
-        for each in tests[1:]:
-            holds = self.op("and", BOOL, holds, each)
-        self.branch(Number(holds), directly, otherwise)
+        self.branch(
+            self.all_hold(tests),
+            lambda: store(place, value, True),
+            by_a_copy if conditions else lambda: store(place, value, False),
+        )
 
     def store(self, place: Array, value: Any, node: ast.AST) -> None:
         """Store a number, an array or an array expression in an array."""
         if place.is_readonly:
             self.write(place, place.pointer, Constant(0), node)  # which refuses it
         source = self.elements(value)
-        extra = len(source.shape) - len(place.shape)
-        if extra > 0:
+        first = len(place.shape) - len(source.shape)
+        if first < 0:
             raise Refusal(f"{described(value)} has more axes than what it is assigned to", node)
         even = list(source.even)
-        first = len(place.shape) - len(source.shape)
         for own, length in zip(source.shape, place.shape[first:], strict=True):
             if self.is_same(own, length) or self.is_one(own):
                 continue
@@ -628,18 +623,11 @@ class Arrays(Calls):
         """
         if not isinstance(place, Array):
             raise Refusal(f"what is written is {described(place)}, not an array", node)
-        kind, is_complex = self.kind_of(self.elements(value))
-        given = np.dtype(f"complex{2 * kind.bits}") if is_complex else kind.dtype
-        own = place.element
-        taken = np.dtype(f"complex{2 * own.bits}") if place.is_complex else own.dtype
-        if not np.can_cast(given, taken, "same_kind"):
-            raise Refusal(f"{given} is not converted to {taken}", node)
+        computed = dtype_of(*self.kind_of(self.elements(value)))
+        stored = dtype_of(place.element, place.is_complex)
+        if not np.can_cast(computed, stored, "same_kind"):
+            raise Refusal(f"{computed} is not converted to {stored}", node)
         self.store(place, value, node)
-
-    @staticmethod
-    def all_of_axis() -> Slice:
-        """Return the index that takes all of an axis."""
-        return Slice(NONE, NONE, NONE)
 
     def apart_conditions(self, place: Array, reads: Sequence[Array]) -> list[Op]:
         """Return what holds if no element that is written is read later at another place."""
@@ -710,14 +698,15 @@ class Arrays(Calls):
             return
         sources: dict[Op, list[Op]] = {}
         for op in walk(body):
-            targets = [op.attribute] if op.name in ("leave", "repeat") else []
-            for target in targets:
-                own = target.results if op.name == "leave" else target.carried
-                for one, value in zip(own, op.operands, strict=False):
-                    sources.setdefault(one, []).append(value)
-            if op.name == "loop":
-                for one, value in zip(op.carried, op.operands, strict=True):
-                    sources.setdefault(one, []).append(value)
+            received: Sequence[Op] = ()
+            if op.name == "leave":
+                received = op.attribute.results
+            elif op.name == "repeat":
+                received = op.attribute.carried
+            elif op.name == "loop":
+                received = op.carried
+            for one, value in zip(received, op.operands, strict=False):
+                sources.setdefault(one, []).append(value)
         for pointers, kinds, node in self.given:
             taken: set[Op] = set()
             for pointer in pointers:

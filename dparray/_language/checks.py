@@ -10,7 +10,6 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dparray import exceptions
 from dparray._ir.checks import INDICES, MAX_NUMBERS, SHAPE
 from dparray._ir.instructions import Op
 from dparray._ir.types import BOOL, I64, U64
@@ -109,8 +108,7 @@ class Checks(Arrays):
 
     def require(self, holds: Op, error: str, text: str) -> None:
         """End a function of the host unless a condition holds."""
-        name = f"__{error}__" if hasattr(exceptions, error) else error
-        raised = ast.parse(f"{name}({text!r})", mode="eval").body
+        raised = ast.parse(f"{error}({text!r})", mode="eval").body
         self.branch(Number(holds), lambda: NONE, lambda: self.stop(raised))
 
     def stop(self, error: ast.expr) -> None:

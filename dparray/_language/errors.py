@@ -16,6 +16,8 @@ import numpy as np
 from dparray import kernel_api
 from dparray._language.source import quote, source_of
 
+#: The name of `ShapeError` in the exceptions of functions of the host.
+SHAPE_ERROR = "__ShapeError__"
 NO_CONTAINERS = (
     "device code has no memory to grow in; use dp.PrivateArray(size, dtype) for one work-item, "
     "dp.LocalAccessor for a work-group, or an array argument"

@@ -65,9 +65,9 @@ from dparray._language.values import (
     Vector,
     array_name,
     described,
+    entries_of,
     is_number,
 )
-from dparray.exceptions import ShapeError
 
 #: The packages whose objects have attributes in kernels.
 _KNOWN = ("builtins", "dparray", "enum", "math", "numpy")
@@ -372,8 +372,7 @@ class FrontEnd(Checks):
             raise Refusal("an exception with the value of a variable", error)
         assert self.place is not None
         code = ast.fix_missing_locations(ast.Expression(error))
-        scope = {**self.frame.scope, "__ShapeError__": ShapeError}
-        self.raised.append(Raised(code, scope, (*self.callers, self.place)))
+        self.raised.append(Raised(code, self.frame.scope, (*self.callers, self.place)))
         self.body.append(self.new("stop", attribute=len(self.raised)))
         self.has_ended = True
 
@@ -419,7 +418,7 @@ class FrontEnd(Checks):
                 self.changes += 1
                 return
             if isinstance(owner, Array) and self.has_arrays:
-                if has_array(index.items if isinstance(index, Tuple) else (index,)):
+                if has_array(entries_of(index)):
                     raise Refusal("an update at an array of indices is not available", target)
                 part = self.element(owner, index, target)
                 self.update(part, operation, self.value(statement.value), statement)
@@ -494,7 +493,7 @@ class FrontEnd(Checks):
             self.frame.names[target.value.id] = Tuple(tuple(items), Vector)
             return
         if isinstance(owner, Array) and self.has_arrays and _selects_part(owner, index):
-            if has_array(index.items if isinstance(index, Tuple) else (index,)):
+            if has_array(entries_of(index)):
                 self.scatter(owner, index, value, target)
             else:
                 self.store(self.element(owner, index, target), value, target)
@@ -886,7 +885,9 @@ class FrontEnd(Checks):
 
 def _selects_part(owner: Array, index: Any) -> bool:
     """Return whether an index selects more than an element."""
-    parts = index.items if isinstance(index, Tuple) else (index,)
-    is_partial = any(isinstance(part, Slice | Array | Elements) for part in parts)
-    is_partial = is_partial or any(part in (NONE, Constant(...)) for part in parts)
-    return is_partial or len(parts) < len(owner.shape)
+    entries = entries_of(index)
+    is_partial = any(
+        isinstance(each, Slice | Array | Elements) or each in (NONE, Constant(...))
+        for each in entries
+    )
+    return is_partial or len(entries) < len(owner.shape)

@@ -30,11 +30,13 @@ from dparray._language.values import (
     are_tuples,
     array_name,
     described,
+    entries_of,
     is_number,
     type_name,
 )
 
-_WHOLE = Slice(NONE, NONE, NONE)
+#: The index that takes all of an axis.
+WHOLE = Slice(NONE, NONE, NONE)
 
 
 class Memory(Numbers):
@@ -97,7 +99,7 @@ class Memory(Numbers):
 
     def address(self, array: Array, index: Any, node: ast.AST | None = None) -> Op:
         """Return the address of an element."""
-        parts = index.items if isinstance(index, Tuple) else (index,)
+        parts = entries_of(index)
         if len(parts) > len(array.shape):
             self.refuse_indices(array, parts, node)
         if len(parts) != len(array.shape) or any(_is_partial(part) for part in parts):
@@ -259,7 +261,7 @@ class Memory(Numbers):
             )
         if not isinstance(owner, Array):
             raise Refusal(f"{described(owner)} has no elements", node)
-        parts = index.items if isinstance(index, Tuple) else (index,)
+        parts = entries_of(index)
         for part in parts:
             if isinstance(part, Array):
                 raise Refusal(f"an index is {array_name(part)}, {NOT_AN_ELEMENT}", node)
@@ -407,7 +409,7 @@ class Memory(Numbers):
             start, extent, stride = self.sliced(part, extent, stride, node)
             # The first of the axes that stay may be shortened without gaps.
             is_first = not shape
-            is_packed = is_packed and _is_dense(part) and (is_first or part == _WHOLE)
+            is_packed = is_packed and _is_dense(part) and (is_first or part == WHOLE)
             starts.append(start)
             shape.append(extent)
             strides.append(stride)
@@ -421,7 +423,7 @@ class Memory(Numbers):
         own = [part for part in parts if part not in (NONE, Constant(...))]
         if len(own) > len(array.shape):
             self.refuse_indices(array, own, node)
-        missing = [_WHOLE] * (len(array.shape) - len(own))
+        missing = [WHOLE] * (len(array.shape) - len(own))
         dots = [number for number, part in enumerate(parts) if part == Constant(...)]
         if not dots:
             return [*parts, *missing]
@@ -434,7 +436,7 @@ class Memory(Numbers):
         self, part: Slice, extent: Number, stride: Number, node: ast.AST
     ) -> tuple[Number, Number, Number]:
         """Return the start, the size and the stride of a part of an axis."""
-        if part == _WHOLE:
+        if part == WHOLE:
             return self.number(Constant(0)), extent, stride
         for bound in (part.first, part.stop, part.step):
             if bound != NONE and not self.type_of(bound).is_integer:
@@ -505,7 +507,7 @@ class Memory(Numbers):
         if name == "itemsize":
             return Constant(owner.itemsize, True)
         if name == "dtype":
-            return Constant(_dtype(owner))
+            return Constant(dtype_of(owner.element, owner.is_complex))
         if name in ("size", "nbytes"):
             size: Any = Constant(1 if name == "size" else owner.itemsize, True)
             for extent in owner.shape:
@@ -572,10 +574,9 @@ def _is_dense(part: Slice) -> bool:
     return part.step == NONE or (isinstance(part.step, Constant) and part.step.value == 1)
 
 
-def _dtype(array: Array) -> np.dtype[Any]:
-    if array.is_complex:
-        return np.dtype(f"complex{2 * array.element.bits}")
-    return array.element.dtype
+def dtype_of(kind: Type, is_complex: bool) -> np.dtype[Any]:
+    """Return the dtype of elements that are numbers of a type, or pairs of such numbers."""
+    return np.dtype(f"complex{2 * kind.bits}") if is_complex else kind.dtype
 
 
 def element_type(dtype: Any) -> tuple[Any, bool]:

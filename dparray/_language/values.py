@@ -305,6 +305,11 @@ class Target:
     exits: list[Exit] = field(default_factory=list)
 
 
+def entries_of(index: Any) -> tuple[Any, ...]:
+    """Return the entries of an index, one for each axis."""
+    return index.items if isinstance(index, Tuple) else (index,)
+
+
 def is_number(value: Any) -> bool:
     """Return whether a value is a number with one part, at compile time or at run time."""
     if type(value) is Number:

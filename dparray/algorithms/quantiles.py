@@ -67,7 +67,7 @@ def can_select(x: ndarray, dtype: np.dtype[Any]) -> bool:
         SELECTS
         and 0 < x.size < 1 << 31
         and "atomic64" in traits_of(x.queue).aspects
-        and (can_pick(x, dtype))
+        and can_pick(x, dtype)
     )
 
 
@@ -115,6 +115,7 @@ def _make_selection(
     number: Any = dtype.type
     picking = kernel_of(make_quantile_kernel, number, is_chosen, is_float)
     weights = number(weight), number(1 - weight)
+    element = x.dtype
     pick = Launch(picking, Range(1), "r", "w", *map(np.int64, (3, 0, 1)), *weights)
 
     def run(x: Layout, out: Layout) -> None:
@@ -124,7 +125,6 @@ def _make_selection(
             digit(bits_of_x, found, numbers=each)
         pick(found._replace(dtype=element), out._replace(shape=(1,), strides=(dtype.itemsize,)))
 
-    element = x.dtype
     return run
 
 

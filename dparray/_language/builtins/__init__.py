@@ -7,13 +7,14 @@ of a value that is known at run time only.
 from __future__ import annotations
 
 import ast
+import functools
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dparray import kernel_api as api
-from dparray._ir.types import BY_NAME, F32, F64, NUMBERS, U64, Type, of_dtype
+from dparray._ir.types import BY_NAME, F32, F64, NUMBERS, Type, of_dtype
 from dparray._language import special
 from dparray._language.builtins import (
     generated,  # noqa: F401 - registers its handlers, like those below
@@ -88,19 +89,20 @@ def _instead(function: Any, other: Any, front: Any, node: Any, *values: Any, **n
         raise Refusal(f"{name}({kinds}) is not available in a kernel", node) from None
 
 
-#: Functions that return one of their last two operands.
+#: Functions that return one of their operands.
 _CHOICES = ("maximum", "minimum", "fmax", "fmin", "where", "clip")
 
 
 def _of_one_type(front: Any, function: Any, values: list[Any]) -> list[Any]:
-    """Return operands, as floats where NumPy has no integers for the result of a choice."""
+    """Return operands, as float64 where no integer type of NumPy holds all that may be chosen."""
     name = getattr(getattr(function, "py_func", None), "__name__", "")
     if name not in _CHOICES or not front.rules.is_numpy:
         return values
     first = 1 if name == "where" else 0
     strong = [each for each in values[first:] if is_number(each) and not front.is_weak(each)]
-    kinds = {front.type_of(each) for each in strong}
-    if U64 not in kinds or all(kind.kind != "i" for kind in kinds):
+    kinds = [front.type_of(each) for each in strong]
+    integers = [kind for kind in kinds if not kind.is_float]
+    if not integers or functools.reduce(front.rules.arithmetic, integers) != F64:
         return values
     return values[:first] + [
         front.to(each, F64) if is_number(each) else each for each in values[first:]

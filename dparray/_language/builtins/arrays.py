@@ -9,7 +9,7 @@ import ast
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dparray._ir.types import BOOL, F64, I64, U64, Type
 from dparray._language import intrinsics
 from dparray._language.builtins.registry import Handler, known
 from dparray._language.errors import Refusal
-from dparray._language.memory import element_type
+from dparray._language.memory import WHOLE, element_type
 from dparray._language.values import (
     NONE,
     Array,
@@ -37,39 +37,29 @@ _ELEMENTWISE = frozenset({"where", "clip", "round", "around"})
 _EMPTY = "zero-size array to reduction operation {} which has no identity"
 
 
-def of_arrays(function: Any, operands: Sequence[Any]) -> Handler | None:
-    """Return what translates a call of a function with arrays; ``None`` if nothing does.
-
-    Args:
-        function: the object that is called.
-        operands: its arguments.
-    """
-    name = getattr(function, "__name__", "")
-    package = str(getattr(function, "__module__", "")).partition(".")[0]
-    if isinstance(function, np.dtype):
+def of_arrays(function: Any) -> Handler | None:
+    """Return what translates a call of a function with arrays; ``None`` if nothing does."""
+    is_class = isinstance(function, type) and issubclass(function, np.generic)
+    if is_class or isinstance(function, np.dtype):
         return partial(_astype, dtype=Constant(function))
-    if isinstance(function, type) and issubclass(function, np.generic):
-        return partial(_astype, dtype=Constant(function))
-    if isinstance(function, np.ufunc):
-        return partial(_elementwise, function)
-    if function is abs:
-        return partial(_elementwise, function)
     if function is len:
-        return FUNCTIONS["len"]
-    if package not in ("numpy", "dparray", "dpnp"):
-        return None
-    if name in _ELEMENTWISE:
+        return _len
+    name = _name_in_numpy(function)
+    if isinstance(function, np.ufunc) or function is abs or name in _ELEMENTWISE:
         return partial(_elementwise, function)
-    if name in FUNCTIONS:
-        return FUNCTIONS[name]
-    return None
+    return FUNCTIONS.get(name)
 
 
 def creates(function: Any) -> Handler | None:
     """Return what translates a function that makes an array of numbers; ``None`` if none does."""
-    name = getattr(function, "__name__", "")
+    return _CREATION.get(_name_in_numpy(function))
+
+
+def _name_in_numpy(function: Any) -> str:
+    """Return the name of a function of NumPy or of a library like it; empty for any other."""
     package = str(getattr(function, "__module__", "")).partition(".")[0]
-    return _CREATION.get(name) if package in ("numpy", "dparray", "dpnp") else None
+    is_numpy = package in ("numpy", "dparray", "dpnp")
+    return getattr(function, "__name__", "") if is_numpy else ""
 
 
 def has_array(values: Any) -> bool:
@@ -127,6 +117,12 @@ def _copy(front: Any, node: Any, value: Any, dtype: Any = NONE) -> Any:
     return front.combined(lambda number: number, [value])
 
 
+def copied(front: Any, array: Array) -> Array:
+    """Return a copy of an array, in C order."""
+    copy: Array = front.whole(front.combined(lambda number: number, [array]))
+    return copy
+
+
 # --- new arrays -----------------------------------------------------------------------------------
 
 
@@ -141,16 +137,11 @@ def _kind(front: Any, dtype: Any, default: Any = F64) -> tuple[Type, bool]:
 
 
 def _shape(front: Any, shape: Any) -> list[Any]:
-    items = (
-        shape.items
-        if isinstance(shape, Tuple)
-        else (
-            front.known(shape.value).items
-            if (isinstance(shape, Constant) and isinstance(shape.value, tuple))
-            else (shape,)
-        )
-    )
-    return list(items)
+    is_known = isinstance(shape, Constant) and isinstance(shape.value, tuple)
+    items: list[Any] = [shape]
+    if isinstance(shape, Tuple) or is_known:
+        items = front.items_of(shape, None)
+    return items
 
 
 def _filled(front: Any, shape: list[Any], kind: Type, is_complex: bool, value: Any) -> Array:
@@ -262,7 +253,7 @@ def _both(front: Any, node: Any, found: Any, value: Any) -> Any:
     return Number(front.op("and", BOOL, front.truth(found).op, front.truth(value).op))
 
 
-class _Fold:
+class _Fold(NamedTuple):
     """A reduction.
 
     Attributes:
@@ -271,8 +262,9 @@ class _Fold:
         step: combines it with an element.
     """
 
-    def __init__(self, name: str, start: Any, step: Callable[..., Any]) -> None:
-        self.name, self.start, self.step = name, start, step
+    name: str
+    start: Any
+    step: Callable[..., Any]
 
     def first(self, front: Any, kind: Any, element: Any) -> Any:
         """Return the value before the first element, as numbers of the type of the result."""
@@ -352,7 +344,7 @@ def _fold(
 
         found = front.evenly(source, total)
         if known(keepdims, "keepdims"):
-            return _spread(front, found, [Constant(1)] * len(source.shape))
+            return Elements((Constant(1),) * len(source.shape), lambda index: found)
         return found
     kept = [number for number in range(len(source.shape)) if number not in axes]
     shape = [source.shape[number] for number in kept]
@@ -397,20 +389,10 @@ def _fold(
 
 def _with_axes(front: Any, array: Array, axes: Sequence[int], node: Any) -> Array:
     """Return a view with axes of one element."""
-    parts: list[Any] = []
-    own = iter(range(len(array.shape)))
-    for number in range(len(array.shape) + len(axes)):
-        if number in axes:
-            parts.append(NONE)
-        else:
-            next(own)
-            parts.append(front.all_of_axis())
-    view: Array = front.view(array, parts, node)
+    count = len(array.shape) + len(axes)
+    entries = [NONE if number in axes else WHOLE for number in range(count)]
+    view: Array = front.view(array, entries, node)
     return view
-
-
-def _spread(front: Any, value: Any, shape: Sequence[Any]) -> Elements:
-    return Elements(tuple(shape), lambda index: value)
 
 
 def _axes(axis: Any, ndim: int, node: Any) -> list[int]:
@@ -545,14 +527,13 @@ def _as_long(front: Any, a: Elements, b: Elements) -> Elements:
         return a
     lengths = (front.to(each.shape[0], I64).op for each in (a, b))
     same = front.op("eq", BOOL, *lengths)
-    front.require(same, "ShapeError", "the sizes of the factors of a product differ")
+    front.require_shape(same, "the sizes of the factors of a product differ")
     return Elements(b.shape, a.at, a.reads, a.even)
 
 
 # --- forms ----------------------------------------------------------------------------------------
 
 
-@_handles("len", is_method=False)
 def _len(front: Any, node: Any, value: Any) -> Any:
     return front.python(front.to(value.shape[0], I64))
 
@@ -563,7 +544,7 @@ def _flatten(front: Any, node: Any, value: Any) -> Array:
     if array.strides is not None or (
         isinstance(value, Array) and getattr(node.func, "attr", "") == "flatten"
     ):
-        array = front.whole(front.combined(lambda number: number, [array]))
+        array = copied(front, array)
     size = front.to(_number_of(front, array.shape), I64)
     return Array(array.pointer, (size,), None, array.is_readonly, array.is_complex)
 
@@ -572,7 +553,7 @@ def _flatten(front: Any, node: Any, value: Any) -> Array:
 def _reshape(front: Any, node: Any, value: Any, *shape: Any) -> Array:
     array = front.whole(value)
     if array.strides is not None:
-        array = front.whole(front.combined(lambda number: number, [array]))
+        array = copied(front, array)
     sizes = _shape(front, shape[0] if len(shape) == 1 else Tuple(shape))
     if any(isinstance(each, Constant) and each.value < 0 for each in sizes):
         raise Refusal("a length of -1 is not available here", node)
@@ -582,7 +563,7 @@ def _reshape(front: Any, node: Any, value: Any, *shape: Any) -> Array:
     for each in extents:
         natural = front.op("ge", BOOL, each.op, front.constant(0, I64))
         same = front.op("and", BOOL, same, natural)
-    front.require(same, "ShapeError", "an array is reshaped to another number of elements")
+    front.require_shape(same, "an array is reshaped to another number of elements")
     kept = tuple(Number(each.op, is_natural=True) for each in extents)
     return Array(array.pointer, kept, None, array.is_readonly, array.is_complex)
 

@@ -7,6 +7,7 @@ from typing import Any
 from dparray import _type_keys
 from dparray._ir.types import BOOL, F16, F32, I32, I64, U16, U32, U64
 from dparray._language import intrinsics, promotion
+from dparray._language.builtins.arrays import copied
 from dparray._language.builtins.mathematics import mathematical
 from dparray._language.builtins.registry import handles, known
 from dparray._language.errors import Refusal
@@ -99,7 +100,7 @@ def _give(front: Any, node: Any, *results: Any) -> Constant:
             raise Refusal("a result has another type", node)
         if array.strides is not None or array.pointer.name == "offset":
             front.given.append(([front.root(array.pointer)], ("new",), node))
-            array = front.whole(front.combined(lambda number: number, [array]))
+            array = copied(front, array)
         group.append(array.pointer)
         address = front.op("bitcast", I64, front.op("address", U64, array.pointer))
         for at, number in enumerate((Number(address), *array.shape)):

@@ -33,6 +33,7 @@ from dparray._language.values import (
     Tuple,
     array_name,
     described,
+    entries_of,
     is_number,
 )
 from dparray.kernel_api import MemoryOrder, MemoryScope
@@ -128,7 +129,7 @@ def atomic(
 ) -> Reference:
     """Translate a reference to an element."""
     _check_array(ref, node)
-    parts = index.items if isinstance(index, Tuple) else (index,)
+    parts = entries_of(index)
     are_integers = all(is_number(part) and front.type_of(part).is_integer for part in parts)
     count = len(ref.shape)
     if len(parts) != count or not are_integers:

@@ -16,9 +16,9 @@ from dparray._language.values import (
     Array,
     Constant,
     Number,
-    Tuple,
     array_name,
     described,
+    entries_of,
     is_number,
 )
 from dparray.kernel_api import vectors as rules
@@ -113,7 +113,7 @@ def _check_place(front: Any, what: str, array: Any, index: Any, node: Any) -> No
             f"{what}: the array must have Booleans, integers or floats; got {array_name(array)}",
             node,
         )
-    parts = index.items if isinstance(index, Tuple) else (index,)
+    parts = entries_of(index)
     count = len(array.shape)
     are_integers = all(is_number(part) and front.type_of(part).is_integer for part in parts)
     if len(parts) != count or not are_integers:
