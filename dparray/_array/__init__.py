@@ -1,5 +1,5 @@
 """The array: its state, its operators, and ``apply``, the entry point of every operation.
 
-Input: calls of the user. Output: arrays, pending or computed. All errors in user input are raised
-here, at the call. Imports evaluation and all lower layers.
+All errors in user input are raised here, at the call.
+In: calls of the user. Out: arrays, pending or computed. Imports: rows up to ``evaluate``.
 """

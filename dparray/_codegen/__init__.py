@@ -1,5 +1,5 @@
 """Code generation: from expressions to the source code of kernels.
 
-Takes nodes; returns kernel structures and their source. Pure and deterministic: imports the graph
-and the base modules, and no SYCL package.
+Pure and deterministic, without a device.
+In: nodes. Out: kernel structures and their source. Imports: rows up to ``language``.
 """

@@ -1,5 +1,5 @@
 """``dp.explain``: show the plan of a pending array as text, rows and a picture.
 
-Input: arrays. Output: an explanation; nothing is computed. Imports the scheduler, whose plans it
-prints, and all layers below the tools.
+It prints the plans that ``_evaluate/schedule.py`` makes; nothing is computed.
+In: arrays. Out: an explanation. Imports: rows up to ``tools``.
 """

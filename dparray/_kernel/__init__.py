@@ -1,5 +1,5 @@
 """User-defined kernels: decorators, argument binding, launches and their events.
 
-Input: a Python function, a range and arguments. Output: an event. Imports arrays and all lower
-    layers.
+In: a Python function, a range and arguments. Out: an event. Imports: rows up to ``array``, and
+``numba`` for ``numba_dpex``.
 """

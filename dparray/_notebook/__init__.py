@@ -1,5 +1,5 @@
 """Jupyter support: rich displays, magics, completion and progress bars.
 
-Input: arrays, kernels, errors and devices. Output: HTML and text for a notebook. Imports all layers
-below the tools, and IPython only if a notebook loaded it.
+In: arrays, kernels, errors and devices. Out: HTML and text for a notebook. Imports: rows up to
+``tools``, and ``IPython`` and ``tqdm`` only if a program loaded them.
 """

@@ -5,6 +5,6 @@ rules of fusion, and ``device_costs`` estimates the cost of steps and copies on 
 ``heft`` assigns the steps; ``timeline`` computes when each would run. ``executor`` lets the
 evaluator compute them with the required copies, and ``gathering`` copies the operands of eager
 functions. ``policy`` is the user interface, ``trace`` the records for users, and ``simulated`` has
-devices with a virtual clock. ``problem``, ``timeline`` and ``heft`` do not use SYCL. Imports
-arrays, the evaluator and the layers below it.
+devices with a virtual clock. ``problem``, ``timeline`` and ``heft`` use no device. In: an
+expression. Out: its value, on the devices chosen. Imports: rows up to ``array``.
 """

@@ -3,8 +3,8 @@
 Every function runs on the queue of its inputs and returns without waiting. The documentation of a
 function names a result that it must read, such as the number of elements that ``compact`` keeps.
 
-Takes arrays; returns arrays on their queue. Imports arrays, kernel launches and the layers below
-them, but none of the NumPy functions, which are built from these.
+In: arrays. Out: arrays on their queue. Imports: rows up to ``kernels``, so none of the NumPy
+functions, which are built from these.
 """
 
 from dparray.algorithms.clustering import kmeans_assign, kmeans_update

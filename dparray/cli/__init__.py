@@ -2,9 +2,9 @@
 
 A sub-command is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``. Only the
 requested one is imported, and none needs a working SYCL installation before it runs: ``dparray
-doctor`` must start where ``import dparray`` fails.
-
-Exit status: 0 on success, 1 when the command failed or found a problem, 2 for wrong arguments.
+doctor`` must start where ``import dparray`` fails. In: arguments. Out: text, and the exit status: 0
+on success, 1 when the command failed or found a problem, 2 for wrong arguments. Imports: rows up to
+``tools``, and ``PIL`` for pictures and ``llvmlite`` for its version.
 """
 
 from __future__ import annotations

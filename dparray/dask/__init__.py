@@ -2,8 +2,8 @@
 
 In: ``dask.array`` over dparray chunks, which Dask learns about as soon as both are imported. Here:
 :class:`LocalCluster` and :func:`sort`. It needs the extra ``dask`` (``pip install dparray[dask]``);
-nothing of Dask is imported before this module is. It may import all that computes, and is imported
-by users alone.
+nothing of Dask is imported before this module is. Out: chunks on their devices. Imports: rows up to
+``functions``, and ``dask`` and ``distributed``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Small programs with a picture: ``python -m dparray.examples NAME`` runs one and writes it.
 
-A program is a module whose function ``picture`` returns the pixels, 8-bit RGB.
+In: the module of a program. Out: pixels, 8-bit RGB, from its function ``picture``. Imports: rows up
+to ``tools``, as a user's program does.
 """
 
 #: The programs, in the order of the gallery.

@@ -1,12 +1,9 @@
 """Gradients: :func:`dparray.grad` and its relatives.
 
-Takes functions of arrays; returns functions of the same arguments that return derivatives. Inside
-of a transformation, arrays are :class:`~dparray.gradients.traced.Traced`: each call of a public
-function with one reaches ``calls.py`` by the override ``__dparray_function__``, is computed, and is
-recorded with its rule. ``tape.py`` adds up cotangents in the backward pass. The rules are in the
-modules of one subject each, and those of the tables' operations in ``_graph/derivatives.py``; they
-consist of public functions, so that they are differentiated and fused like any program. Programs
-without gradients do not import this package. It may import everything but tools.
+Inside of a transformation, arrays are :class:`~dparray.gradients.traced.Traced`: each call of a
+public function with one is recorded (``calls``) with its rule, and ``tape`` adds up cotangents.
+Programs without gradients do not import this package. In: functions of arrays. Out: functions of
+the same arguments that return derivatives. Imports: rows up to ``satellites``.
 """
 
 from dparray.gradients import constant as constant

@@ -3,7 +3,7 @@
 The classes and functions for a work-item (:class:`Item`, :class:`AtomicRef`, :func:`group_barrier`,
 ...) work only inside kernels; :func:`dparray.simulate` implements them in plain Python. The classes
 for a launch, :class:`Range`, :class:`NdRange` and :class:`LocalAccessor`, check their arguments.
-Importing this module does not import Numba.
+In: names and sizes. Out: objects for kernels and launches. Imports: rows up to ``runtime``.
 """
 
 from __future__ import annotations

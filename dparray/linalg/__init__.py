@@ -3,7 +3,7 @@
 On a CPU device NumPy's LAPACK computes in the arrays' own memory, which is several times faster up
 to some hundred rows; elsewhere, and on sub-devices for larger matrices, the device's library does.
 
-In: arrays. Out: arrays on their queue. Imports the functions of NumPy's names and what is below.
+In: arrays. Out: arrays on their queue. Imports: rows up to ``functions``.
 """
 
 from dparray.linalg.decompositions import (

@@ -17,8 +17,9 @@ released is kept and reused. The policy:
   other queues reused or released to the driver, after their queue's work is complete. If that is
   not enough, :class:`dparray.exceptions.MemoryError` is raised; no data is lost.
 
-Input: a queue, a USM type and a size, and blocks that arrays release. Output: blocks. The pool
-knows no shapes and dtypes; it imports the runtime, and ``libraries.dpnp`` alone imports dpnp.
+The pool knows no shapes and dtypes. In: a queue, a USM type and a size, and blocks that arrays
+release. Out: blocks. Imports: rows up to ``runtime``, and the packages of ``libraries``:
+``cupy``, ``cupyx``, ``dpctl``, ``dpnp``, ``scipy``.
 
 Example:
     >>> x = dp.zeros(1_000_000)

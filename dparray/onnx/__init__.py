@@ -2,8 +2,8 @@
 
 ``model = dp.onnx.load("m.onnx")`` checks a model and folds its constants; ``model(x)`` runs it on
 the queue of its weights. It is meant for models within array programs (preprocessing, inference and
-postprocessing on one queue), not for serving or for language models. Requires the packages ``onnx``
-and ``ml_dtypes``.
+postprocessing on one queue), not for serving or for language models. In: a model and arrays. Out:
+arrays. Imports: rows up to ``satellites``, and the packages ``onnx`` and ``ml_dtypes``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """PlaidML's Python interface, version 0, on dparray's arrays.
 
 A script written for PlaidML runs with ``import dparray.plaidml as plaidml``; a :class:`Tensor` is
-an array of dparray (``tensor.array``) beside its lock. Imports ``tilelang`` and what that imports.
+an array of dparray (``tensor.array``) with its lock. In: PlaidML's calls. Out: tensors. Imports:
+rows up to ``satellites``, and ``keras`` for ``plaidml.keras``.
 """
 
 import importlib

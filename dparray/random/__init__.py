@@ -4,8 +4,7 @@ The generator is Philox-4x32-10, a function of a seed and a position. A sequence
 depend on how many numbers each call draws: two calls of ``random(10)`` give the numbers of one
 ``random(20)``.
 
-Takes a seed and parameters; returns arrays on the generator's queue. Imports the NumPy functions,
-``algorithms`` and the layers below them.
+In: a seed and parameters. Out: arrays on the generator's queue. Imports: rows up to ``functions``.
 """
 
 import sys as _sys

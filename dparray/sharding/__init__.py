@@ -1,10 +1,9 @@
 """Arrays sharded over several devices, with each shard on its own queue.
 
-Takes an array, devices and the axis to shard (:func:`dparray.distribute`); returns arrays whose
+In: an array, devices and the axis to shard (:func:`dparray.distribute`). Out: arrays whose
 operations run on every device on its own shard. ``layout`` describes how an array is sharded and
 the cost of another layout, ``operands`` finds the operands for each device or raises, ``functions``
-computes, and ``kernels`` launches. The package may import everything for a single device, and only
-tools import it.
+computes, and ``kernels`` launches. Imports: rows up to ``functions``.
 """
 
 from dparray.sharding import blocks as blocks

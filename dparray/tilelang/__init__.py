@@ -7,8 +7,8 @@
             O[n, x, f: N, L - T + 1, F] = +(I[n, x + t, c] * K[t, c, f]);
         }''')
 
-The language is that of PlaidML, version 0. Takes a program and arrays; returns arrays. Imports the
-NumPy functions, kernels and the layers below them.
+The language is that of PlaidML, version 0. In: a program and arrays. Out: arrays. Imports: rows up
+to ``functions``.
 
 **Programs.** The grammar; ``{x}`` stands for any number of ``x``, ``[x]`` for at most one::
 

@@ -230,6 +230,36 @@ def test_the_map_shows_the_same_rows() -> None:
         assert not set(members.split()) - {"__init__", "__main__"} - set(words), row
 
 
+FOLDERS = [name for name, path in MODULES.items() if path.name == "__init__.py"][1:]
+STATEMENT = re.compile(r"\bIn: .+ Out: .+ Imports: (?:rows up to ``(\w+)``|no other row)(.*)")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_states_its_input_its_output_and_its_imports(folder: str) -> None:
+    """The highest row that it imports, and the packages besides NumPy."""
+    text = ast.get_docstring(ast.parse(MODULES[folder].read_text())) or ""
+    statement = STATEMENT.search(" ".join(text.split()))
+    if statement is None:  # parts of the commands, of the device code, of rules and of PlaidML
+        assert re.match(r"dparray\.(?:cli|kernels|plaidml|_compiler.back_ends.spirv)\.", folder)
+        return
+    found = [
+        (imported, module_of(imported.target))
+        for module in MODULES
+        if f"{module}.".startswith(f"{folder}.")
+        for imported in imports_of_module(module)
+    ]
+    others = {name for _, name in found if name and not f"{name}.".startswith(f"{folder}.")}
+    highest = max((HEIGHT[place_of(name)] for name in others), default=None)
+    assert statement[1] == (None if highest is None else ROWS[highest][0])
+    packages = {
+        imported.target.partition(".")[0]
+        for imported, name in found
+        if name is None and not imported.for_types
+    }
+    named = set(re.findall(r"``(\w+)``", statement[2]))
+    assert not packages - sys.stdlib_module_names - {"numpy"} - named
+
+
 def test_every_name_in_the_rows_has_a_module() -> None:
     assert not set(HEIGHT) - {place_of(name) for name in MODULES}
 
@@ -495,15 +525,6 @@ def test_kernels_know_the_kernel_language_and_no_more() -> None:
         and not found.target.startswith(("dparray.kernel_api", "dparray.kernels"))
     ]
     assert not wrong, "\n".join(wrong)
-
-
-#: Modules that call methods named `submit`: the launch, and users of thread pools.
-SUBMITTERS = {
-    *(f"dparray._driver.host.{name}" for name in ("memory", "queues", "submission", "threads")),
-    "dparray._driver.sycl.modules",
-    "dparray._runtime.launch",
-    "dparray._runtime.threads",
-}
 
 
 def test_kernels_are_submitted_by_the_launch_alone() -> None:

@@ -18,7 +18,10 @@ import pytest
 pytestmark = pytest.mark.static
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "notebooks").rglob("*.md"))
+PAGES = [
+    *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md")),
+    *sorted(path for top in ("dparray", "notebooks") for path in (ROOT / top).rglob("*.md")),
+]
 MAX_WORDS = 30
 
 #: Words of the left column of the style sheet's table of terms, and their replacements.
@@ -78,7 +81,7 @@ def problems(text: str) -> Iterator[str]:
             yield f"American spelling, not {found[0]}: {sentence}"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT / "notebooks")))
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_page_is_plain(path: Path) -> None:
     assert not list(problems(path.read_text()))
 

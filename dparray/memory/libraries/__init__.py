@@ -1,8 +1,9 @@
 """The libraries that compute what dparray has no kernels for, over the same memory, a file each.
 
-Input: layouts. Output: a library's arrays over their memory, and layouts over a library's memory.
 Only the file of a library imports it, at its first use. The file has a :class:`Library` named
-``library`` and a row in :data:`modules`; :func:`library_of` finds it.
+``library`` and a row in :data:`modules`; :func:`library_of` finds it. In: layouts. Out: a library's
+arrays over their memory, and layouts over its memory. Imports: rows up to ``memory``, and
+``cupy``, ``cupyx``, ``dpctl``, ``dpnp``, ``scipy``.
 """
 
 from __future__ import annotations

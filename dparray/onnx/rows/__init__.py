@@ -1,4 +1,10 @@
-"""The implementations of operators, by family; importing the package registers them."""
+"""The implementations of operators, by family; importing the package registers them.
+
+In: a call of an operator. Out: its values. Imports: rows up to ``satellites``, ``onnx``,
+``ml_dtypes``.
+
+In: calls of operators. Out: values. Imports: rows up to ``satellites``, ``onnx``, ``ml_dtypes``.
+"""
 
 from dparray.onnx.rows import (
     boxes,

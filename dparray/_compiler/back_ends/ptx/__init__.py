@@ -6,5 +6,5 @@ function that a module declares gets a definition (``definitions``), and the hea
 conventions and the parameters in local memory are replaced (``translation``). A helper process
 (``worker``, started by ``client``) links NVIDIA's math library, optimizes and writes PTX.
 
-State: the helper process.
+In: LLVM IR. Out: PTX. Imports: rows up to ``compiler``, and ``llvmlite``.
 """
