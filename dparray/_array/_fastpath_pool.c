@@ -328,12 +328,22 @@ struct rows {
     int64_t to_step, from_step, nbytes;
 };
 
+/* Copy bytes by vectors of the compiler. The C library's copies are up to 14 times slower on some
+ * processors if the target begins less than 32 bytes after the source modulo the page size. */
+static void copy_row(char *to, const char *from, int64_t nbytes)
+{
+    enum { RUN = 64 };
+    int64_t done = 0;
+    for (; done + RUN <= nbytes; done += RUN)
+        memcpy(to + done, from + done, RUN);
+    memcpy(to + done, from + done, (size_t)(nbytes - done));
+}
+
 static int copy_some_rows(void *data, void **error, int64_t part, int64_t first, int64_t last)
 {
     struct rows *rows = data;
     for (int64_t row = first; row < last; row++)
-        memcpy(rows->to + row * rows->to_step, rows->from + row * rows->from_step,
-               (size_t)rows->nbytes);
+        copy_row(rows->to + row * rows->to_step, rows->from + row * rows->from_step, rows->nbytes);
     return 0;
 }
 
