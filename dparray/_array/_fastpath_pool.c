@@ -328,22 +328,19 @@ struct rows {
     int64_t to_step, from_step, nbytes;
 };
 
-/* Copy bytes by vectors of the compiler. The C library's copies are up to 14 times slower on some
- * processors if the target begins less than 32 bytes after the source modulo the page size. */
-static void copy_row(char *to, const char *from, int64_t nbytes)
-{
-    enum { RUN = 64 };
-    int64_t done = 0;
-    for (; done + RUN <= nbytes; done += RUN)
-        memcpy(to + done, from + done, RUN);
-    memcpy(to + done, from + done, (size_t)(nbytes - done));
-}
-
+/* The C library's copies are up to 14 times slower than a loop on some processors, if the target begins
+ * less than 32 bytes after the source modulo the page size. */
 static int copy_some_rows(void *data, void **error, int64_t part, int64_t first, int64_t last)
 {
+    enum { RUN = 64 };
     struct rows *rows = data;
-    for (int64_t row = first; row < last; row++)
-        copy_row(rows->to + row * rows->to_step, rows->from + row * rows->from_step, rows->nbytes);
+    for (int64_t row = first; row < last; row++) {
+        char *to = rows->to + row * rows->to_step;
+        const char *from = rows->from + row * rows->from_step, *end = from + rows->nbytes;
+        for (; end - from >= RUN; to += RUN, from += RUN)
+            memcpy(to, from, RUN);
+        memcpy(to, from, (size_t)(end - from));
+    }
     return 0;
 }
 
@@ -351,17 +348,12 @@ static int copy_some_rows(void *data, void **error, int64_t part, int64_t first,
  * addresses and strides, on several threads. */
 static PyObject *copy_rows(PyObject *module, PyObject *args)
 {
-    struct rows rows;
     unsigned long long to, from;
     long long to_step, from_step, count, nbytes;
     int threads, status;
     if (!PyArg_ParseTuple(args, "KKLLLLi", &to, &from, &to_step, &from_step, &count, &nbytes, &threads))
         return NULL;
-    rows.to = (char *)(uintptr_t)to;
-    rows.from = (const char *)(uintptr_t)from;
-    rows.to_step = to_step;
-    rows.from_step = from_step;
-    rows.nbytes = nbytes;
+    struct rows rows = {(char *)(uintptr_t)to, (char *)(uintptr_t)from, to_step, from_step, nbytes};
     void *error = NULL;
     PyThreadState *state = PyEval_SaveThread();
     status = share(copy_some_rows, &rows, count, 0, threads, 1, &error);

@@ -15,7 +15,7 @@ import numpy as np
 from dparray import _dtypes
 from dparray._codegen.indexing import merge_axes
 from dparray._evaluate.slots import slot_of
-from dparray._graph.assembly import Assembly
+from dparray._graph.assembly import Assembly, Box
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
@@ -314,10 +314,17 @@ def _assemble_into(
 ) -> Any:
     out = np.empty(shape, dtype) if out is None else out
     if op.fills:
-        out[...] = 0
+        _zero_around(out, op.boxes[0])
     for to, part in op.parts(out, operands):
         _copy(to, part.astype(dtype, copy=False))
     return out
+
+
+def _zero_around(out: np.ndarray, box: Box) -> None:
+    """Write zeros into the elements outside of a box."""
+    for axis, (first, count) in enumerate(zip(box.start, box.shape, strict=True)):
+        before, out, after = np.split(out, (first, first + count), axis)
+        before[...] = after[...] = 0
 
 
 def _reduce_into(

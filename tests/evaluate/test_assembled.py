@@ -14,15 +14,7 @@ from tests.support import force
 
 SHAPES = [(1,), (7,), (5, 9), (4, 5, 6), (40, 70), (0, 3)]
 DTYPES = ["f4", "f8", "i1", "u8", "?", "c8", "f2"]
-ROLLS: list[tuple[Any, Any]] = [
-    (1, 0),
-    (-2, -1),
-    (3, None),
-    ((1, -1), (0, -1)),
-    ((2, 5), 0),
-    (1000, 0),
-    (0, 0),
-]
+ROLLS: Any = [(1, 0), (-2, -1), (3, None), ((1, -1), (0, -1)), ((2, 5), 0), (1000, 0), (0, 0)]
 
 
 @pytest.fixture(params=["fused", "host", "library", ""])
@@ -65,6 +57,15 @@ def test_rolled_operands(backend: str, shape: tuple[int, ...], dtype: str) -> No
         _equal(dp.roll(dp.roll(x, shift, axis), 1, -1) * x, twice * host)
         _equal(dp.roll(x[::-1], shift, axis) * x, np.roll(host[::-1], shift, axis) * host)
         _equal(dp.roll(x.T, shift, axis) + x.T, np.roll(host.T, shift, axis) + host.T)
+
+
+def test_large_arrays_are_rolled_and_extended() -> None:
+    host = np.arange(603 * 1021, dtype="f4").reshape(603, 1021)
+    x = dp.asarray(host)
+    for shift in (1, 3, 5, 16, 1000, -1, -300_000):
+        _equal(dp.roll(x, shift), np.roll(host, shift))
+    for width in (1, ((0, 3), (2, 0)), ((4, 0), (0, 0))):
+        _equal(dp.pad(x, width), np.pad(host, width))
 
 
 @pytest.mark.parametrize(("shift", "axis"), ROLLS)
