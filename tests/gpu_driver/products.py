@@ -45,6 +45,9 @@ def environment(product: str, cache: Path) -> dict[str, str]:
         "NEOReadDebugKeys": "1",
         "SetCommandStreamReceiver": "1",
         "AUBDumpCaptureFileName": "/dev/null",
+        # Otherwise a launch lists all USM allocations of the context, also one that a host task of
+        # dpnp frees meanwhile on another thread; the driver then reads freed memory.
+        "DisableIndirectAccess": "1",
         "MALLOC_PERTURB_": "255",  # glibc clears memory that it allocates, also that of arrays
         "ProductFamilyOverride": product,
         "DPARRAY_CACHE_DIR": str(cache),
