@@ -22,7 +22,7 @@ import numpy as np
 from dparray import _hooks, config
 from dparray._array import host_fastpath
 from dparray._array.allocation import from_host
-from dparray._array.ndarray import materialize, ndarray
+from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._driver import traits_of
 from dparray._evaluate import host as host_executor
 from dparray._evaluate import limits, writes
@@ -165,12 +165,12 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
     if results is None:  # The general path raises the right error.
         return None
     if isinstance(results, tuple | list):
-        parts = [_result_of_host(part, views, queue, usm_type) for part in results]
+        parts = [result_of_host(part, views, queue, usm_type) for part in results]
         return parts if isinstance(results, list) else tuple(parts)
-    return _result_of_host(results, views, queue, usm_type)
+    return result_of_host(results, views, queue, usm_type)
 
 
-def _result_of_host(result: Any, views: list[np.ndarray], queue: Any, usm_type: str) -> ndarray:
+def result_of_host(result: Any, views: list[np.ndarray], queue: Any, usm_type: str) -> ndarray:
     """Return an array for NumPy's result, which is copied to USM memory only when something needs
     it there: the copy takes as long as many functions.
     """
@@ -227,9 +227,9 @@ def _by_host(function: Function, call: _Call) -> Any:
             _hooks.emit("end", queue=placement.queue)
         return out
     if isinstance(results, tuple | list):
-        parts = [_result_of_host(part, views, *placement) for part in results]
+        parts = [result_of_host(part, views, *placement) for part in results]
         return parts if isinstance(results, list) else tuple(parts)
-    return _result_of_host(results, views, *placement)
+    return result_of_host(results, views, *placement)
 
 
 def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[np.ndarray] | None:
@@ -238,17 +238,26 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
 
     The calling thread waits for the work on them; the views are valid until work is submitted.
     """
-    queue = arrays[0].queue
-    if not (config.host_tier and "fp64" in traits_of(queue).aspects):
+    if not (config.host_tier and "fp64" in traits_of(arrays[0].queue).aspects):
         return None
-    seen = [view for x in arrays if (view := _seen(x)) is not None]
-    if len(seen) == len(arrays):
-        if _hooks.subscribers:
-            nbytes = sum(view.nbytes for view in seen)
-            _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
-        return seen
-    layouts = map(materialize, arrays)
-    return copies.host_views(queue, *layouts, because=because, usm_type=usm_type)
+    return _views(arrays, because, usm_type)
+
+
+def _views(
+    arrays: Sequence[ndarray], because: str = "", usm_type: str = ""
+) -> list[np.ndarray] | None:
+    queue = arrays[0].queue
+    views = []
+    for x in arrays:
+        view = host_view(x)
+        if view is None or not host_executor.is_ready(x._block):
+            layouts = map(materialize, arrays)
+            return copies.host_views(queue, *layouts, because=because, usm_type=usm_type)
+        views.append(view)
+    if _hooks.subscribers:
+        nbytes = sum(view.nbytes for view in views)
+        _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
+    return views
 
 
 def _host_views_to_write(
@@ -257,24 +266,12 @@ def _host_views_to_write(
     """Return views as :func:`host_views` does, the last one writable after its pending readers."""
     if not (config.host_tier and traits_of(out.queue).shares_memory):
         return None
-    seen = [_seen(x) for x in arrays]
-    unseen = [x for x, view in zip(arrays, seen, strict=True) if view is None]
-    layouts = [materialize(x) for x in (*unseen, out)]
+    target = materialize(out)
     if host_maps.holds:
-        host_maps.before_write(layouts[-1])
-    writes.flush_dependents(out.block)
-    queues.wait_to_write(out.block)
-    views = copies.host_views(out.queue, *layouts, **details)
-    if views is None:
-        return None
-    rest = iter(views)
-    return [*[next(rest) if view is None else view for view in seen], *rest]
-
-
-def _seen(x: ndarray) -> np.ndarray | None:
-    """Return the host's view of an array, if it may read it now."""
-    view = x._host_view
-    return view if view is not None and host_executor.is_ready(x._block) else None
+        host_maps.before_write(target)
+    writes.flush_dependents(target.block)
+    queues.wait_to_write(target.block)
+    return _views([*arrays, out], **details)
 
 
 def _by_library(function: Function, call: _Call) -> Any:

@@ -6,7 +6,6 @@ devices. Other devices have :func:`dparray.algorithms.tiles.positions`.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from functools import partial
@@ -15,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
-from dparray._array.allocation import empty_on, from_host
+from dparray._array.allocation import empty_on
 from dparray._array.apply import reduce_array
 from dparray._array.assignment import assign
-from dparray._array.dispatch import host_views
+from dparray._array.dispatch import host_views, result_of_host
 from dparray._array.ndarray import materialize, ndarray
 from dparray._driver import traits_of
 from dparray._evaluate import background, cost_model, limits
@@ -81,11 +80,11 @@ def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
     The host waits for the mask, since the mask determines the size.
     """
     later = _Later.of(x.dtype, placement) if limits.compiles_in_background() else None
-    lost = _lost_by_numpy(mask, is_asked=later is not None)
-    if lost <= 0 or (later is not None and later.is_worth_more(lost)):
-        views = host_views(x, mask)
-        if views is not None:
-            return from_host(views[0][views[1]], *placement)
+    views = host_views(x, mask) if later is not None or _may_be_for_numpy(mask) else None
+    if views is not None:
+        lost = _lost_by_numpy(views[1])
+        if lost <= 0 or (later is not None and later.is_worth_more(lost)):
+            return result_of_host(views[0][views[1]], views, *placement)
     flat, count = _flat(mask)
     out = empty_on(placement, (count,), x.dtype)
     if count:
@@ -142,34 +141,35 @@ class _Later:
 
 def is_for_numpy(mask: ndarray) -> bool:
     """Return whether NumPy selects by a mask faster than a kernel; waits for the mask."""
-    return _lost_by_numpy(mask) <= 0
+    views = host_views(mask) if _may_be_for_numpy(mask) else None
+    return views is not None and _lost_by_numpy(views[0]) <= 0
 
 
-def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
-    """Return the seconds that NumPy loses against a kernel for a mask; waits for the mask.
+def _may_be_for_numpy(mask: ndarray) -> bool:
+    """Return whether NumPy is faster if the mask has few changes."""
+    return limits.chooses() and _lead_of_numpy(mask.size) > 0
+
+
+def _lead_of_numpy(size: int) -> float:
+    """Return the additions that NumPy saves against a kernel for a mask without changes."""
+    return cost_model.break_even() + size * (_CHAINING - _WALKING)
+
+
+def _lost_by_numpy(mask: np.ndarray) -> float:
+    """Return the seconds that NumPy loses against a kernel for a mask.
 
     NumPy traverses the mask on one core, and each change between false and true is a mispredicted
     branch.
-
-    Args:
-        mask: evaluated or pending.
-        is_asked: whether the exact loss is needed, not only its sign. Otherwise the mask is not
-            read if a kernel is faster in any case.
     """
-    if not limits.chooses():
-        return math.inf
-    left = cost_model.break_even() + mask.size * (_CHAINING - _WALKING)
-    views = host_views(mask) if left > 0 or is_asked else None
-    if views is None:
-        return math.inf
-    flat = views[0].reshape(-1)
+    flat = mask.reshape(-1)
     # Samples of a large mask are enough: reading all of it would take as long as the selection.
     step = max(1, flat.size // _LOOKED_AT)
     changes = 0
-    for at in range(0, flat.size, step * _PART):
-        part = flat[at : at + _PART]
+    for start in range(0, flat.size, step * _PART):
+        part = flat[start : start + _PART]
         changes += int(np.count_nonzero(part[1:] != part[:-1]))
-    return (changes * step * _UNEXPECTED - left) * cost_model.terms().addition
+    lead = _lead_of_numpy(flat.size)
+    return (changes * step * _UNEXPECTED - lead) * cost_model.terms().addition
 
 
 def positions(mask: ndarray) -> ndarray:
