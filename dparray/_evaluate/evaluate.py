@@ -28,6 +28,7 @@ from dparray._evaluate.fusion import with_tail
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import FusedStep
 from dparray._evaluate.tuning import machine_of, tuning_of
+from dparray._graph.assembly import is_extended
 from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import Op
 from dparray._layout import Layout
@@ -100,10 +101,11 @@ def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
 def compute_inner(root: Node) -> None:
     """Compute the parts of a pending expression that are not element-wise, so that the rest is.
 
-    All of it is computed if one of these parts can compute the rest too.
+    All of it is computed if one of these parts can compute the rest too, or if kernels read the
+    boxes of these parts where they are stored.
     """
     order = pending_order([root])
-    if with_tail(order, [root]) is not None:
+    if with_tail(order, [root]) is not None or any(map(is_extended, order)):
         evaluate(root)
         return
     for node in order:
