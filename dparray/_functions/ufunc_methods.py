@@ -8,7 +8,7 @@ dparray functions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from dparray._array.operands import (
     dispatch_override,
     is_taken_from_host,
     on_queue_of,
-    overriding,
 )
 from dparray._driver import traits_of
 from dparray._functions import bits, elementwise, mathematics, products
@@ -318,9 +317,6 @@ def _at(
 ) -> None:
     """Compute ``x[indices] = function(x[indices], values)``, once for each repeated index."""
     function = f"{name}.at"
-    if overriding((x, values)) is not None:
-        dispatch_override(call.at, (x, indices, values))  # type: ignore[attr-defined]
-        return
     x = check_array(function, "x", x)
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), x.queue, x.usm_type)
@@ -455,6 +451,18 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _overridable(method: str) -> Callable[..., Any]:
+    """Return a method that calls the override of its arguments' classes, if there is one."""
+    make = _METHODS[method]
+
+    @wraps(make)
+    def dispatched(name: str, ufunc: np.ufunc, call: Any, /, *args: Any, **options: Any) -> Any:
+        found = dispatch_override(getattr(call, method), args, **options)
+        return make(name, ufunc, call, *args, **options) if found is NotImplemented else found
+
+    return dispatched
+
+
 #: Type characters without dparray arrays: extended precision, objects, times.
 _FOREIGN_TYPES = frozenset("gGOmM")
 
@@ -472,8 +480,10 @@ def _attach() -> None:
             call.types = [loop for loop in ufunc.types if not _FOREIGN_TYPES & set(loop)]
             call.ntypes = len(call.types)
             if (ufunc.nin, ufunc.nout, ufunc.signature) == (2, 1, None):
-                for method, make in _METHODS.items():
-                    setattr(call, method, partial(make, ufunc.__name__, ufunc, call))
+                for method in _METHODS:
+                    own = partial(_overridable(method), ufunc.__name__, ufunc, call)
+                    own.__name__ = f"{ufunc.__name__}.{method}"  # type: ignore[attr-defined]
+                    setattr(call, method, own)
 
 
 _attach()

@@ -160,8 +160,7 @@ def _check_options(
 
 def without_rule(function: Any) -> GradientError:
     """Return the error for a function without a rule."""
-    is_method = isinstance(function, functools.partial)  # a method of a ufunc
-    name = f"{function.args[0]}.at" if is_method else getattr(function, "__name__", repr(function))
+    name = getattr(function, "__name__", repr(function))
     for space in ("linalg", "fft", "special", "random"):
         if getattr(getattr(dp, space), name, None) is function:
             name = f"{space}.{name}"
@@ -195,7 +194,7 @@ def _into(function: Any, args: Sequence[Any], options: dict[str, Any], out: Any)
 
 def _untraced_target(function: Any) -> GradientError:
     """Return the error for a write into an array that is not differentiated."""
-    name = getattr(function, "__name__", "add.at")
+    name = function.__name__
     name = "x[key] = value" if name == "__setitem__" else name
     return GradientError(
         f"{name}: a differentiated value cannot be written into an array that is not "

@@ -33,7 +33,9 @@ def _override(self: Traced, function: Any, args: Any, options: dict[str, Any]) -
 
 
 def _of_ufunc(self: Traced, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
-    function = getattr(dp, ufunc.__name__, None) if method == "__call__" else None
+    function = getattr(dp, ufunc.__name__, None)
+    if method != "__call__":
+        function = getattr(function, method, None)
     if function is None:
         raise GradientError(f"numpy.{ufunc.__name__}.{method}: has no derivative")
     host = next((x for x in operands if isinstance(x, np.ndarray) and x.ndim), None)

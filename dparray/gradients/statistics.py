@@ -368,7 +368,38 @@ def _apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> Any:
     return x
 
 
+def _method(reduction: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``reduce`` or ``accumulate`` of a ufunc, from the function that does the same."""
+
+    def along(x: Any, /, axis: Any = 0, dtype: Any = None, **options: Any) -> Any:
+        return reduction(x, axis=axis, **options, **({} if dtype is None else {"dtype": dtype}))
+
+    return along
+
+
+def _outer(function: Callable[..., Any]) -> Callable[..., Any]:
+    def outer(x1: Any, x2: Any, /) -> Any:
+        key = (..., *(None,) * getattr(x2, "ndim", 0))
+        return function(x1[key] if is_array(x1) else x1, x2)
+
+    return outer
+
+
+#: Methods of ufuncs and the functions that do the same.
+_METHODS = {
+    "reduce": "add sum, multiply prod, maximum max, minimum min, fmax nanmax, fmin nanmin, "
+    "logaddexp logsumexp, logical_and all, logical_or any",
+    "accumulate": "add cumsum, multiply cumprod, logaddexp cumulative_logsumexp",
+}
+
+
 def _enter() -> None:
+    for method, pairs in _METHODS.items():
+        for ufunc, name in map(str.split, pairs.split(",")):
+            COMPOSED[getattr(getattr(dp, ufunc), method)] = _method(getattr(dp, name))
+    for function in map(function_of, dp.__all__):
+        if hasattr(function, "outer"):
+            COMPOSED[function.outer] = _outer(function)
     compose(
         globals(),
         "special.softmax special.log_softmax partition median diff ediff1d trapezoid clip "
