@@ -101,8 +101,7 @@ def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
 def compute_inner(root: Node) -> None:
     """Compute the parts of a pending expression that are not element-wise, so that the rest is.
 
-    All of it is computed if one of these parts can compute the rest too, or if kernels read the
-    boxes of these parts where they are stored.
+    All of it is computed if one kernel can: a product's, or one that reads extended parts in place.
     """
     order = pending_order([root])
     if with_tail(order, [root]) is not None or any(map(is_extended, order)):

@@ -25,8 +25,11 @@ from dparray.gradients.traced import (
     alias,
     check,
     constants,
+    innermost,
     is_float,
+    is_of,
     leaves_of,
+    lowered,
     stored,
     value_of,
 )
@@ -59,7 +62,7 @@ def call(function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     if out is not None:
         return _into(function, args, options, out)
     if traced.recordings and function not in WRITING and not isinstance(function, JitFunction):
-        level = _innermost((args, options))
+        level = innermost((args, options))
         if level is not None and level.recording is not None:
             return level.recording.call(function, args, options)
     if options:
@@ -91,18 +94,6 @@ def call(function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
         if inspect.unwrap(public) is inspect.unwrap(function):
             return of_tile(*args, **options)
     raise without_rule(function)
-
-
-def _innermost(values: Any) -> Level | None:
-    """Return the innermost level among values and the containers among them."""
-    level: Level | None = None
-    for x in values.values() if type(values) is dict else values:
-        inner = x._level if type(x) is Traced else None
-        if type(x) in (list, tuple, dict):
-            inner = _innermost(x)
-        if inner is not None and (level is None or inner.depth > level.depth):
-            level = inner
-    return level
 
 
 @functools.cache
@@ -322,19 +313,7 @@ def apply(row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
 
 
 def _apply(row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    level: Level | None = None
-    for x in args:
-        kind = type(x)
-        if kind is Traced:
-            if x._root is not None or not x._level.is_alive:
-                check(x)
-            if level is None or x._level.depth > level.depth:
-                level = x._level
-        elif kind is list or kind is tuple:
-            for inner in leaves_of(x):
-                check(inner)
-                if level is None or inner._level.depth > level.depth:
-                    level = inner._level
+    level = innermost(args)
     if options and next(leaves_of(options.values()), None) is not None:
         raise GradientError(
             f"{row.name}: a keyword argument is differentiated; pass it by position, or use "
@@ -347,7 +326,7 @@ def _apply(row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
         if row.is_view and type(result) is Traced:
             _note_view(row, args, options, result)
         return result
-    operands = [_lowered(x, level) for x in args]
+    operands = [lowered(x, level) for x in args]
     if row.compares:
         dp.eval(value_of(operands[0]))
     answer = row.compute(*operands, **options)
@@ -360,27 +339,14 @@ def _apply(row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
     return result
 
 
-def _lowered(x: Any, level: Level) -> Any:
-    """Return an operand with the arrays of a level replaced by their values."""
-    kind = type(x)
-    if kind is Traced:
-        return x._value if x._level is level else x
-    if kind is list or kind is tuple:
-        return kind([_lowered(inner, level) for inner in x])
-    return x
-
-
 def _places(args: Sequence[Any], level: Level) -> list[tuple[Any, Any]]:
     """Return the places and origins of the operands of a level."""
     places: list[tuple[Any, Any]] = []
     for at, x in enumerate(args):
-        if type(x) is Traced:
-            if x._level is level:
-                places.append((at, x._origin))
+        if is_of(x, level):
+            places.append((at, x._origin))
         elif type(x) in (list, tuple):
-            for inner, value in enumerate(x):
-                if type(value) is Traced and value._level is level:
-                    places.append(((at, inner), value._origin))
+            places += [((at, n), y._origin) for n, y in enumerate(x) if is_of(y, level)]
     return places
 
 

@@ -182,11 +182,8 @@ class OfComplex(Row):
             return self._of_real.transpose(place, g, answer, operands, options)
         if self.name == "abs":
             return g * dp.where(answer == 0, 0, x / dp.where(answer == 0, 1, answer))
-        if self.name == "sign":
-            length = dp.abs(x)
-            along = dp.real(dp.conj(answer) * g) * answer
-            return safe(g - along, dp.astype(1 / length, x.dtype))
-        return g * (1j * x / dp.square(dp.abs(x)))  # angle
+        along = dp.real(dp.conj(answer) * g) * answer  # of sign
+        return safe(g - along, dp.astype(1 / dp.abs(x), x.dtype))
 
     def push(self, tangents: Any, answer: Any, operands: Any, options: Any) -> Any:
         """Return the tangent of the result from those of operands."""

@@ -35,8 +35,18 @@ from dparray._runtime import rounding
 from dparray._type_keys import Signature, parse
 from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
-from dparray.gradients.traced import Constant, Level, Spec, Traced, alias, is_float
-from dparray.gradients.transforms import innermost, recorded
+from dparray.gradients.traced import (
+    Constant,
+    Level,
+    Spec,
+    Traced,
+    alias,
+    innermost,
+    is_float,
+    is_of,
+    lowered,
+)
+from dparray.gradients.transforms import recorded
 from dparray.kernel_api import NdRange, Range
 
 #: Below this many elements for each unit of a device, exchanged loops do not fill it.
@@ -444,14 +454,14 @@ def called(
         inputs: the arguments.
         wanted: the inputs that are differentiated by transformations within.
     """
-    level = innermost([x for x in inputs if type(x) is Traced])
+    level = innermost(inputs)
     if level is None:
         return form.run(space, wanted, *inputs)
     if level.recording is not None:
         made: tuple[Any, ...] = level.recording.call(form.run, (space, wanted, *inputs), {})
         return made
     places = [n for n, x in enumerate(inputs) if is_moved(x, level)]
-    values = [x._value if type(x) is Traced and x._level is level else x for x in inputs]
+    values = [lowered(x, level) for x in inputs]
     names = tuple([form.inputs[place] for place in places])
     outs = called(form, space, values, tuple(dict.fromkeys((*names, *wanted))))
     reads = [kept(x) for x in values]
@@ -464,12 +474,12 @@ def called(
         found = dict(zip(backward.outputs, made, strict=True))
         return [found[form.cotangent_of(name)] for name in names]
 
-    return tuple(recorded(level, inputs, places, values, outs, pulled))
+    return tuple(recorded(level, inputs, places, outs, pulled))
 
 
 def is_moved(x: Any, level: Level) -> bool:
     """Return whether an argument is an array of a transformation, and not a constant of it."""
-    if type(x) is not Traced or x._level is not level or not is_float(x):
+    if not is_of(x, level) or not is_float(x):
         return False
     return level.is_forward or type(x._origin[0]) is not Constant
 

@@ -127,20 +127,8 @@ def _comparison(name: str) -> Callable[..., Any]:
     return compare
 
 
-def _fill(self: Traced, value: Any) -> None:
-    setitem(self, Ellipsis, value)
-
-
 def _sort(self: Traced, axis: int = -1, **options: Any) -> None:
     write(self, lambda old: dp.sort(old, axis=axis, **options))
-
-
-def _put(self: Traced, *args: Any, **options: Any) -> None:
-    dp.put(self, *args, **options)
-
-
-def _clip(self: Traced, *args: Any, **options: Any) -> Any:
-    return dp.clip(self, *args, **options)
 
 
 def _eval(self: Traced) -> Traced:
@@ -187,10 +175,10 @@ def _attach() -> None:
         "__contains__": lambda self, value: bool(dp.any(constants(self) == constants(value))),
         "astype": astype,
         "copy": copied,
-        "fill": _fill,
+        "fill": lambda self, value: setitem(self, Ellipsis, value),
         "sort": _sort,
-        "put": _put,
-        "clip": _clip,
+        "put": lambda self, *args, **options: dp.put(self, *args, **options),
+        "clip": lambda self, *args, **options: dp.clip(self, *args, **options),
         "eval": _eval,
         "reshape": _shaped("reshape"),
         "transpose": _shaped("permute_dims"),

@@ -14,7 +14,7 @@ from dparray.exceptions import GradientError
 from dparray.gradients.calls import COMPOSED, COMPOSED_OF_TILE, ROWS_BY_NAME, apply, is_array
 from dparray.gradients.elementwise import compose, function_of, register
 from dparray.gradients.public import dp
-from dparray.gradients.rows import Bilinear, Linear, Pulled, Row
+from dparray.gradients.rows import Bilinear, Linear, Pulled
 from dparray.gradients.shapes import resized
 from dparray.gradients.tape import conjugate
 from dparray.gradients.traced import constants
@@ -44,40 +44,24 @@ def _of_matmul(place: int, g: Any, a: Any, b: Any, **_: Any) -> Any:
     return dp.sum(made, axis=tuple(range(made.ndim - 1))) if made.ndim > 1 else made
 
 
-class Einsum(Row):
-    """Products summed over letters; each cotangent is another such product."""
-
-    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
-        """Return the cotangent of an operand from that of the result."""
-        parts, result = letters_of(operands[0], operands[1:])
-        at = place - 1
-        letters, x = parts[at], operands[place]
-        if len(set(letters)) < len(letters):
-            raise GradientError(
-                f"einsum: {operands[0]!r} has an operand with a repeated index, which has no "
-                "derivative; take dp.diagonal(x) first"
-            )
-        others = [
-            (part, y)
-            for i, (part, y) in enumerate(zip(parts, operands[1:], strict=True))
-            if i != at
-        ]
-        known = set(result).union(*[set(part) for part, _ in others])
-        inner = "".join([c for c in letters if c in known])
-        text = ",".join([result, *[part for part, _ in others]]) + "->" + inner
-        made = dp.einsum(text, g, *[conjugate(y) for _, y in others])
-        if inner == letters:
-            return made
-        shape = tuple([n if c in known else 1 for c, n in zip(letters, x.shape, strict=True)])
-        return dp.broadcast_to(dp.reshape(made, shape), x.shape)
-
-    def push(self, tangents: Any, answer: Any, operands: Any, options: Any) -> Any:
-        """Return the tangent of the result from those of operands."""
-        total = None
-        for place, tangent in tangents.items():
-            new = dp.einsum(*[tangent if i == place else x for i, x in enumerate(operands)])
-            total = new if total is None else total + new
-        return total
+def _of_einsum(place: int, g: Any, text: str, *operands: Any) -> Any:
+    """Return the cotangent of an operand, another product that is summed over letters."""
+    parts, result = letters_of(text, operands)
+    at = place - 1
+    letters, x = parts.pop(at), operands[at]
+    if len(set(letters)) < len(letters):
+        raise GradientError(
+            f"einsum: {text!r} has an operand with a repeated index, which has no "
+            "derivative; take dp.diagonal(x) first"
+        )
+    known = set(result).union(*parts)
+    inner = "".join([c for c in letters if c in known])
+    others = [conjugate(y) for y in (*operands[:at], *operands[at + 1 :])]
+    made = dp.einsum(f"{','.join([result, *parts])}->{inner}", g, *others)
+    if inner == letters:
+        return made
+    shape = tuple([n if c in known else 1 for c, n in zip(letters, x.shape, strict=True)])
+    return dp.broadcast_to(dp.reshape(made, shape), x.shape)
 
 
 def letters_of(text: str, operands: Any) -> tuple[list[str], str]:
@@ -108,7 +92,7 @@ def _einsum(text: Any, *operands: Any, **options: Any) -> Any:
     return apply(_EINSUM, (text, *operands), options)
 
 
-_EINSUM = Einsum("einsum", dp.einsum)
+_EINSUM = Bilinear("einsum", dp.einsum, _of_einsum)
 
 
 def _vecdot(a: Any, b: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:

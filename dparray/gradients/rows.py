@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from dparray._array.ndarray import ndarray
@@ -11,7 +11,7 @@ from dparray.exceptions import GradientError
 from dparray.gradients.public import dp
 from dparray.gradients.slices import whole
 from dparray.gradients.tape import backward, conjugate, matched, operand, snapshot, without_memory
-from dparray.gradients.traced import Level, Node, Spec, Traced
+from dparray.gradients.traced import Level, Node, Spec, Traced, is_of
 
 
 def is_several(answer: Any) -> bool:
@@ -64,26 +64,31 @@ class Row:
         Without a method of its own, a row transposes its rule, which is linear in the cotangent.
         """
         several = is_several(answer)
-        answers = answer if several else (answer,)
-        total: list[Any] = [None] * len(answers)
-        for place, tangent in tangents.items():
-            with Level() as level:
-                nodes = [Node([], [Spec(x)]) for x in answers]
-                gs = [
-                    Traced(Spec(x).zeros(), level, (n, 0))
-                    for x, n in zip(answers, nodes, strict=True)
-                ]
-                pulled = self.transpose(place, gs if several else gs[0], answer, operands, options)
-                pulled = matched(whole(pulled), Spec(operand(operands, place)))
-                if type(pulled) is not Traced or pulled._level is not level:
-                    continue
-                t = matched(tangent, Spec(pulled), sums=False)
-                back = backward([(pulled._origin, t)], [(node, 0) for node in nodes])
-            total = [
-                old if new is None else _plus(old, new)
-                for old, new in zip(total, back, strict=True)
-            ]
-        return tuple(total) if several else total[0]
+
+        def pulled(gs: Sequence[Any]) -> Iterator[Any]:
+            for place in tangents:
+                g = self.transpose(place, gs if several else gs[0], answer, operands, options)
+                yield matched(whole(g), Spec(operand(operands, place)))
+
+        moved = pushed(pulled, answer if several else (answer,), tangents.values())
+        return tuple(moved) if several else moved[0]
+
+
+def pushed(
+    pulled: Callable[..., Iterable[Any]], answers: Sequence[Any], tangents: Iterable[Any]
+) -> list[Any]:
+    """Return the tangents of results by transposing a rule, which is linear in cotangents.
+
+    Args:
+        pulled: returns the cotangents of operands from those of the results.
+        answers: the results.
+        tangents: those of the operands.
+    """
+    with Level() as level:
+        ends = [(Node([], [Spec(y)]), 0) for y in answers]
+        gs = [Traced(Spec(y).zeros(), level, end) for y, end in zip(answers, ends, strict=True)]
+        pairs = zip(pulled(gs), tangents, strict=True)
+        return backward([(g._origin, t) for g, t in pairs if is_of(g, level)], ends)
 
 
 def _plus(old: Any, new: Any) -> Any:

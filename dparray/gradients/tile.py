@@ -11,8 +11,8 @@ from dparray.gradients.calls import OF_CLASSES, is_array
 from dparray.gradients.kernels import is_moved, kept
 from dparray.gradients.public import dp
 from dparray.gradients.tape import matched
-from dparray.gradients.traced import Spec, Traced, stored
-from dparray.gradients.transforms import innermost, recorded
+from dparray.gradients.traced import Spec, innermost, lowered, stored
+from dparray.gradients.transforms import recorded
 from dparray.tilelang.adjoint import COTANGENT, OPERANDS, adjoint_of
 from dparray.tilelang.contracting import Lowered
 from dparray.tilelang.function import TileFunction
@@ -50,13 +50,13 @@ OF_CLASSES[TileFunction] = call_traced
 
 def _contracted(step: Lowered, placement: Placement, *operands: Any) -> Any:
     """Compute a contraction of arrays that may be traced, and record it."""
-    level = innermost([x for x in operands if type(x) is Traced])
+    level = innermost(operands)
     if level is None:
         return step(placement, *operands)
     if level.recording is not None:
         return level.recording.call(_contracted, (step, placement, *operands), {})
     places = [place for place, x in enumerate(operands) if is_moved(x, level)]
-    values = [x._value if type(x) is Traced and x._level is level else x for x in operands]
+    values = [lowered(x, level) for x in operands]
     programs = _programs(step, places)
     answer = _contracted(step, placement, *values)
     reads = [kept(x) for x in values]
@@ -68,7 +68,7 @@ def _contracted(step: Lowered, placement: Placement, *operands: Any) -> Any:
         made = [each and each(*[given[name] for name in each.inputs]) for each in programs]
         return [matched(g, spec) for g, spec in zip(made, specs, strict=True)]
 
-    return recorded(level, operands, places, values, [answer], pulled)[0]
+    return recorded(level, operands, places, [answer], pulled)[0]
 
 
 def _programs(step: Lowered, places: Sequence[int]) -> list[TileFunction | None]:

@@ -300,12 +300,38 @@ def refresh(x: Traced) -> None:
 
 
 def leaves_of(values: Any) -> Iterator[Traced]:
-    """Yield the traced arrays among values and in the lists and tuples among them."""
+    """Yield the traced arrays among values and in the lists, tuples and dicts among them."""
     for x in values:
-        if type(x) is Traced:
+        kind = type(x)
+        if kind is Traced:
             yield x
-        elif type(x) in (list, tuple):
-            yield from leaves_of(x)
+        elif kind is list or kind is tuple or kind is dict:
+            yield from leaves_of(x.values() if kind is dict else x)
+
+
+def innermost(values: Any) -> Level | None:
+    """Return the innermost level among values and in the lists, tuples and dicts among them."""
+    level: Level | None = None
+    for x in leaves_of(values):
+        check(x)
+        if level is None or x._level.depth > level.depth:
+            level = x._level
+    return level
+
+
+def lowered(x: Any, level: Level | None) -> Any:
+    """Return an operand with the arrays of a level replaced by their values."""
+    kind = type(x)
+    if kind is Traced:
+        return x._value if x._level is level else x
+    if kind is list or kind is tuple:
+        return kind([lowered(inner, level) for inner in x])
+    return x
+
+
+def is_of(x: Any, level: Level) -> bool:
+    """Return whether a value is an array of a level."""
+    return type(x) is Traced and x._level is level
 
 
 def constants(value: Any) -> Any:

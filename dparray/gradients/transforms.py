@@ -13,6 +13,7 @@ from dparray.exceptions import GradientError
 from dparray.gradients.calls import is_array, with_tangent
 from dparray.gradients.public import dp
 from dparray.gradients.replay import Replayed
+from dparray.gradients.rows import pushed
 from dparray.gradients.tape import as_large, backward, matched
 from dparray.gradients.traced import (
     Level,
@@ -23,8 +24,10 @@ from dparray.gradients.traced import (
     alias,
     check,
     constants,
+    innermost,
     is_float,
-    leaves_of,
+    is_of,
+    lowered,
     value_of,
 )
 from dparray.gradients.trees import Structure, flatten, leaves_like, mapped, unflatten
@@ -39,6 +42,7 @@ class Inputs:
         arguments: all arguments, with traced arrays for those that are differentiated.
         origins: the origins of the traced arrays.
         specs: their shapes, dtypes and placements.
+        structure: that of a list of the differentiated arguments.
     """
 
     def __init__(
@@ -47,13 +51,12 @@ class Inputs:
         self.arguments = list(arguments)
         self.origins: list[Origin] = []
         self.specs: list[Spec] = []
-        self._structures: list[tuple[Structure, int]] = []
+        self.structure = flatten([arguments[number] for number in numbers])[1]
         for number in numbers:
             leaves, structure = flatten(arguments[number])
             if not leaves:
                 raise GradientError(f"{name}: argument {number} has no arrays")
             traced = [self._traced(name, level, x, number) for x in leaves]
-            self._structures.append((structure, len(leaves)))
             self.arguments[number] = unflatten(structure, traced)
 
     def _traced(self, name: str, level: Level, x: Any, number: int) -> Traced:
@@ -68,14 +71,6 @@ class Inputs:
         """Return those of all inputs, zeros where the results do not depend on one."""
         pulled = backward(roots, self.origins)
         return [s.zeros() if g is None else g for g, s in zip(pulled, self.specs, strict=True)]
-
-    def trees(self, leaves: Sequence[Any]) -> list[Any]:
-        """Return values of all inputs in the structures of the arguments."""
-        made, start = [], 0
-        for structure, count in self._structures:
-            made.append(unflatten(structure, leaves[start : start + count]))
-            start += count
-        return made
 
 
 def differentiable(name: str, x: Any, what: str) -> Any:
@@ -180,11 +175,10 @@ def _value_and_grad(
             value = _outside(result, level)
             _check_scalar(name, value)
             roots = []
-            if type(result) is Traced and result._level is level:
+            if is_of(result, level):
                 roots = [(result._origin, dp.ones_like(constants(value)))]
             leaves = inputs.cotangents(roots)
-        trees = inputs.trees(leaves)
-        gradient = trees[0] if isinstance(argnums, int | np.integer) else tuple(trees)
+        gradient = _by_argument(inputs.structure, leaves, argnums)
         return ((value, aux) if has_aux else value), gradient
 
     return replayable(value_and_gradient)
@@ -280,7 +274,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         outs, structure = flatten(result)
         # The tape reads results, so the caller gets copies.
         values = [_copied(_result("vjp", x, level, inputs.specs)) for x in outs]
-        origins = [x._origin if type(x) is Traced and x._level is level else None for x in outs]
+        origins = [x._origin if is_of(x, level) else None for x in outs]
     value = unflatten(structure, values)
     specs = mapped(Spec, value)
 
@@ -288,7 +282,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         """Return the cotangents of the operands."""
         gs = _tangents("vjp", "cotangent", "result", cotangent, specs)
         roots = [(origin, g) for origin, g in zip(origins, gs, strict=True) if origin is not None]
-        return tuple(inputs.trees(inputs.cotangents(roots)))
+        return tuple(unflatten(inputs.structure, inputs.cotangents(roots)))
 
     return (value, pull, aux) if has_aux else (value, pull)
 
@@ -387,8 +381,7 @@ def _jvp(name: str, f: Function, primals: Any, tangents: Any, has_aux: bool) -> 
         outs, of_result = flatten(result)
         values = [_result(name, x, level, points) for x in outs]
         moved = [
-            x._origin if type(x) is Traced and x._level is level else _zeros(v)
-            for x, v in zip(outs, values, strict=True)
+            x._origin if is_of(x, level) else _zeros(v) for x, v in zip(outs, values, strict=True)
         ]
     both = unflatten(of_result, values), unflatten(of_result, moved)
     return (*both, aux) if has_aux else both
@@ -414,10 +407,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, .
     with Level() as level:
         inputs = Inputs("linearize", level, [[dp.zeros_like(constants(x)) for x in outs]], (0,))
         pulled = pull(unflatten(structure, inputs.arguments[0]))
-        origins = [
-            x._origin if type(x) is Traced and x._level is level else None
-            for x in flatten(pulled)[0]
-        ]
+        origins = [x._origin if is_of(x, level) else None for x in flatten(pulled)[0]]
     specs = mapped(Spec, pulled)
 
     def derivative(*tangents: Any) -> Any:
@@ -627,9 +617,9 @@ def custom_gradient(f: Function) -> Function:
     def with_rule(*arguments: Any, **options: Any) -> Any:
         flat, structure = flatten(arguments)
         level = innermost(flat)
-        if level is None:
+        if level is None or level.recording is not None:
             return _value_and_rule(f, f(*arguments, **options))[0]
-        places = [i for i, x in enumerate(flat) if type(x) is Traced and x._level is level]
+        places = [i for i, x in enumerate(flat) if is_of(x, level)]
         values = [_snapshot(x, level) for x in flat]
         result, rule = _value_and_rule(f, f(*unflatten(structure, values), **options))
         outs, of_result = flatten(result)
@@ -645,7 +635,7 @@ def custom_gradient(f: Function) -> Function:
                 )
             return _cotangents_of(f, given, arguments, values, places)
 
-        made = recorded(level, flat, places, values, outs, transposed)
+        made = recorded(level, flat, places, outs, transposed)
         return unflatten(of_result, made)
 
     return with_rule
@@ -678,20 +668,9 @@ def _name(f: Function) -> str:
     return getattr(f, "__name__", "the function")
 
 
-def innermost(flat: Sequence[Any]) -> Level | None:
-    """Return the innermost level among arrays."""
-    level = None
-    for x in leaves_of(flat):
-        check(x)
-        if level is None or x._level.depth > level.depth:
-            level = x._level
-    return level
-
-
 def _snapshot(x: Any, level: Level) -> Any:
     """Return an argument for a user's function, which may write to it."""
-    if type(x) is Traced:
-        x = x._value if x._level is level else x
+    x = lowered(x, level)
     return alias(x) if type(x) is Traced else _copied(x)
 
 
@@ -699,7 +678,7 @@ def _check_captured(f: Function, outs: Sequence[Any], level: Level) -> None:
     for y in outs:
         if not is_array(y):
             raise GradientError(f"{_name(f)}: returned a {type(y).__name__}; it must be an array")
-        if type(y) is Traced and y._level is level:
+        if is_of(y, level):
             raise GradientError(
                 f"{_name(f)}: uses a differentiated array that is not an argument; pass it as one"
             )
@@ -733,7 +712,6 @@ def recorded(
     level: Level,
     inputs: Sequence[Any],
     places: Sequence[int],
-    values: Sequence[Any],
     outs: Sequence[Any],
     pulled: Function,
 ) -> list[Any]:
@@ -743,36 +721,15 @@ def recorded(
         level: the transformation.
         inputs: the arguments.
         places: those that are differentiated.
-        values: the values of the arguments in the transformation.
-        outs: those of the results.
+        outs: the values of the results in the transformation.
         pulled: returns the cotangents of the differentiated arguments from those of the results.
     """
+    origins = [inputs[place]._origin for place in places]
     if level.is_forward:
-        tangents = [inputs[place]._origin for place in places]
-        return _with_tangents(pulled, outs, [values[n] for n in places], tangents, level)
-    node = Own([inputs[place]._origin for place in places], outs, pulled)
+        tangents = pushed(pulled, outs, origins)
+        return [with_tangent(y, level, t) for y, t in zip(outs, tangents, strict=True)]
+    node = Own(origins, outs, pulled)
     return [Traced(y, level, (node, n)) if is_float(y) else y for n, y in enumerate(outs)]
-
-
-def _with_tangents(
-    rule: Function,
-    outs: Sequence[Any],
-    inputs: Sequence[Any],
-    tangents: Sequence[Any],
-    of: Level,
-) -> list[Any]:
-    """Return results in forward mode, by transposing a rule, which is linear in cotangents."""
-    with Level() as level:
-        nodes = [Node([], [Spec(y)]) for y in outs]
-        gs = [
-            Traced(Spec(y).zeros(), level, (node, 0)) for y, node in zip(outs, nodes, strict=True)
-        ]
-        roots = []
-        for g, t in zip(rule(gs), tangents, strict=True):
-            if type(g) is Traced and g._level is level:
-                roots.append((g._origin, t))
-        moved = backward(roots, [(node, 0) for node in nodes])
-    return [with_tangent(y, of, t) for y, t in zip(outs, moved, strict=True)]
 
 
 def checkpoint(f: Function) -> Function:
@@ -794,9 +751,9 @@ def checkpoint(f: Function) -> Function:
     def recomputed(*arguments: Any, **options: Any) -> Any:
         flat, structure = flatten(arguments)
         level = innermost(flat)
-        if level is None or level.is_forward:
+        if level is None or not level.is_tape:
             return f(*arguments, **options)
-        places = [i for i, x in enumerate(flat) if type(x) is Traced and x._level is level]
+        places = [i for i, x in enumerate(flat) if is_of(x, level)]
         values = [_snapshot(x, level) for x in flat]
         outs, of_result = flatten(f(*unflatten(structure, values), **options))
         _check_captured(f, outs, level)
@@ -817,6 +774,6 @@ def checkpoint(f: Function) -> Function:
             return cotangents
 
         specs = [Spec(y) for y in outs]
-        return unflatten(of_result, recorded(level, flat, places, values, outs, pulled))
+        return unflatten(of_result, recorded(level, flat, places, outs, pulled))
 
     return recomputed

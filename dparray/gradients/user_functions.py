@@ -18,8 +18,8 @@ from dparray.gradients.calls import OF_CLASSES
 from dparray.gradients.kernels import Form, called, is_moved, kept
 from dparray.gradients.public import dp
 from dparray.gradients.tape import matched
-from dparray.gradients.traced import Spec, Traced, is_float
-from dparray.gradients.transforms import innermost, recorded
+from dparray.gradients.traced import Spec, Traced, innermost, is_float, lowered
+from dparray.gradients.transforms import recorded
 from dparray.kernel_api import Range
 
 #: The kernels of functions, by which of their operands are arrays.
@@ -34,9 +34,9 @@ def call_elementwise(
     Raises:
         GradientError: it has no derivative; the error names the line.
     """
-    level = innermost([x for x in operands if type(x) is Traced])
+    level = innermost(operands)
     assert level is not None
-    values = [x._value if type(x) is Traced and x._level is level else x for x in operands]
+    values = [lowered(x, level) for x in operands]
     values = [dp.asarray(x) if isinstance(x, list | tuple | range) else x for x in values]
     answer = function(*values)
     if isinstance(answer, tuple):  # Now it is known that it has several results.
@@ -70,7 +70,7 @@ def call_elementwise(
 
     if prod(shape) == 0:
         return answer
-    return recorded(level, operands, places, values, [answer], pulled)[0]
+    return recorded(level, operands, places, [answer], pulled)[0]
 
 
 OF_CLASSES[ElementwiseFunction] = call_elementwise

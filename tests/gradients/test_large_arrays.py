@@ -54,31 +54,16 @@ def in_use() -> int:
     return int(dp.memory.stats().in_use)
 
 
-def test_steps_do_not_grow_memory() -> None:
-    x = dp.asarray(np.linspace(0, 1, N))
-
-    def steps(x: Any, count: int) -> Any:
-        for _ in range(count):
-            x = x - 0.1 * dp.grad(chain)(x)
-            dp.eval(x)
-        return x
-
-    x = steps(x, 3)
-    before = in_use()
-    x = steps(x, 30)
-    assert in_use() <= before + 8 * x.nbytes  # of 30 steps
-
-
 def peak(f: Any, *arrays: Any) -> float:
-    """Return the memory of a value and its gradients, in arrays like the first."""
+    """Return the memory of a call, in arrays like the first."""
     for _ in range(3):
         dp.eval(*arrays)
         before = in_use()
         dp.memory.reset_peak()
-        value, gradients = f(*arrays)
-        dp.eval(value, gradients)
+        results = f(*arrays)
+        dp.eval(*(results if isinstance(results, tuple) else (results,)))
         most = dp.memory.stats().peak - before
-        del value, gradients
+        del results
         wait_for_compiler()
     return float(most / arrays[0].nbytes)
 
@@ -89,16 +74,9 @@ def test_the_tape_keeps_what_derivatives_read() -> None:
             x[1:-1] += 0.1 * (x[2:] + x[:-2] - 2 * x[1:-1])
         return dp.sum(x * x)
 
-    def layers(x: Any) -> Any:
-        for _ in range(16):
-            x = dp.tanh(dp.cumsum(x) * 1e-6 + x)
-        return dp.sum(x)
-
     w = dp.ones((64, 2))
     for backend in ("host", "fused"):
         with forced(backend):
             assert peak(dp.value_and_grad(lambda x: steps(x, 9)), dp.ones(1 << 14)) < 9
-    large = dp.ones((1 << 20,), dtype="float32")
-    assert peak(dp.jit(dp.value_and_grad(layers)), large) < 16 + 14
     product = dp.value_and_grad(lambda x, w: dp.sum(dp.tanh(x @ w)), 1)
     assert peak(product, dp.ones((1 << 14, 64)), w) < 0.6

@@ -59,6 +59,12 @@ def test_jacobians_and_hessians_are_replayed() -> None:
     check(dp.grad(lambda x: dp.sum(dp.jit(dp.grad(loss))(x) ** 2)), values())
 
 
+def test_rules_of_arguments_that_are_not_differentiated_are_recorded() -> None:
+    doubled = dp.custom_gradient(lambda x: (2 * x, lambda g: g))
+    again = dp.checkpoint(lambda x: dp.sin(x) * x)
+    check(dp.grad(lambda x, y: dp.sum(x * doubled(y) * again(y))), values(), values())
+
+
 @dataclass
 class Layer:
     w: Any

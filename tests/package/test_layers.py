@@ -54,12 +54,12 @@ BUDGETS = {
     "language": 17_720,
     "codegen": 4_230,
     "compiler": 8_260,
-    "evaluate": 5_115,
+    "evaluate": 5_116,
     "array": 7_690,
     "kernels": 5_400,
     "functions": 22_750,
     "compiled": 9_735,
-    "satellites": 27_160,
+    "satellites": 27_150,
     "tools": 10_170,
 }
 
