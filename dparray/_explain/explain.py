@@ -487,7 +487,7 @@ class _Explanation:
 
     def _count(self, arrays: Iterable[NewArray]) -> None:
         """Record the sizes of slots."""
-        self.nbytes |= {each.slot: prod(each.shape) * each.dtype.itemsize for each in arrays}
+        self.nbytes |= {array.slot: prod(array.shape) * array.dtype.itemsize for array in arrays}
 
     def _bytes(self, slots: Iterable[int]) -> int:
         return sum(self.nbytes.get(slot, 0) for slot in slots)
@@ -511,7 +511,7 @@ class _Explanation:
         number = len(self.kernels) + 1
         self.kernel_of |= dict.fromkeys(names, number)
         stored = [self.names[id(node)] for node in results]
-        sibling_names = {self.names[id(self.order[each])] for each in siblings}
+        sibling_names = {self.names[id(self.order[sibling])] for sibling in siblings}
         self.kernels.append(
             PlannedKernel(
                 number,

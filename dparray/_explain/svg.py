@@ -133,7 +133,7 @@ def _order(row: list[_Slot], side: str) -> None:
     for slot in row:
         neighbors = getattr(slot, side)
         if neighbors:
-            slot.middle = sum(each.middle for each in neighbors) / len(neighbors)
+            slot.middle = sum(neighbor.middle for neighbor in neighbors) / len(neighbors)
     row.sort(key=lambda slot: slot.middle)
     for number, slot in enumerate(row):
         slot.middle = number * (_WIDTH + _GAP)

@@ -23,7 +23,7 @@ def _style(texts: Sequence[str]) -> str:
 def card(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *below: str) -> str:
     """Return a table with a title, and pictures or lines of text, as HTML, below it."""
     rows = list(rows)
-    styles = [_style([row[at] for row in rows]) for at in range(len(heads))]
+    styles = [_style([row[position] for row in rows]) for position in range(len(heads))]
 
     def line(cell: str, texts: Sequence[str]) -> str:
         return "".join(

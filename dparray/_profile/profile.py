@@ -105,9 +105,9 @@ class Profile:
     def rows(self) -> tuple[Row, ...]:
         """The rows of the table: records with the same kind, name and line, the longest first."""
         groups: dict[Any, list[Record]] = {}
-        for each in self.events:
-            key = (each.kind, each.name, each.line, each.operations, each.clock, each.queue)
-            groups.setdefault(key, []).append(each)
+        for event in self.events:
+            key = (event.kind, event.name, event.line, event.operations, event.clock, event.queue)
+            groups.setdefault(key, []).append(event)
         rows = [self._row(records) for records in groups.values()]
         return tuple(sorted(rows, key=lambda row: -row.total))
 
@@ -173,7 +173,7 @@ class Profile:
     def _foot(self) -> list[str]:
         """Return the notes that are printed below the table."""
         events = self.events
-        made = [each for each in events if each.kind == "allocate"]
+        made = [event for event in events if event.kind == "allocate"]
         peak = max((each.in_use for each in made), default=0)
         fresh = sum(each.name.endswith("driver") for each in made)
         lines = []
@@ -190,16 +190,16 @@ class Profile:
         ]
         for name, queue in self._recorder.queues.items():
             busy = sum(
-                each.duration
-                for each in events
-                if each.clock == "device"
-                and each.queue == name
-                and each.kind in ("kernel", "library", "copy")
+                event.duration
+                for event in events
+                if event.clock == "device"
+                and event.queue == name
+                and event.kind in ("kernel", "library", "copy")
             )
             text = f"{name}: device times of {busy * 1e3:.1f} ms"
             if any(
-                each.queue == name and each.kind == "kernel" and each.clock == "host"
-                for each in events
+                event.queue == name and event.kind == "kernel" and event.clock == "host"
+                for event in events
             ):
                 text = f"{name}: times measured by the host (an in-order queue collects none)"
             elif any(row.share is not None for row in self.rows):
@@ -245,17 +245,17 @@ class Profile:
             about = {"ph": "M", "pid": _PROCESS, "tid": number}
             trace.append({**about, "name": "thread_name", "args": {"name": row}})
             trace.append({**about, "name": "thread_sort_index", "args": {"sort_index": number}})
-            trace += [_span(each, number) for each in records]
+            trace += [_span(record, number) for record in records]
         trace += [
             {
                 "ph": "C",
                 "name": "memory in use",
                 "pid": _PROCESS,
-                "ts": each.start * 1e6,
-                "args": {"bytes": each.in_use},
+                "ts": event.start * 1e6,
+                "args": {"bytes": event.in_use},
             }
-            for each in events
-            if each.kind == "allocate"
+            for event in events
+            if event.kind == "allocate"
         ]
         Path(path).write_text(json.dumps({"traceEvents": trace, "displayTimeUnit": "ms"}))
 

@@ -33,7 +33,7 @@ def row_of(record: Record) -> str:
 
 def rows_of(records: Sequence[Record]) -> list[str]:
     """Return the rows, queues first."""
-    found = dict.fromkeys(row_of(each) for each in records if each.kind != "allocate")
+    found = dict.fromkeys(row_of(record) for record in records if record.kind != "allocate")
     return sorted(found, key=lambda name: name.startswith("thread "))
 
 
@@ -92,7 +92,7 @@ class Timeline:
     """A timeline; ``svg`` is its source, and a notebook shows the picture."""
 
     def __init__(self, records: Sequence[Record], seconds: float) -> None:
-        ends = [each.start + each.duration for each in records]
+        ends = [record.start + record.duration for record in records]
         self._seconds = max([seconds, *ends, 1e-9])
         self._records = records
 
@@ -108,7 +108,7 @@ class Timeline:
             f'width="{width}" height="{height}" font-family="sans-serif" font-size="11">',
             *self._legend(),
         ]
-        bars = [each for each in self._records if each.kind != "allocate"]
+        bars = [record for record in self._records if record.kind != "allocate"]
         bars = sorted(bars, key=lambda each: -each.duration)[:_MOST]
         for number, name in enumerate(rows):
             y = top + number * _ROW
@@ -117,7 +117,7 @@ class Timeline:
                 f'<line x1="{_LEFT}" x2="{_LEFT + _WIDTH}" y1="{y + 15 + _BAR}" '
                 f'y2="{y + 15 + _BAR}" stroke="{_GRAY}" stroke-opacity="0.35"/>'
             )
-            parts += [self._bar(each, y + 15) for each in bars if row_of(each) == name]
+            parts += [self._bar(bar, y + 15) for bar in bars if row_of(bar) == name]
         parts += self._memory(top + len(rows) * _ROW + 4)
         parts += self._axis(height - 8)
         return "\n".join([*parts, "</svg>"])
@@ -126,7 +126,7 @@ class Timeline:
         parts = []
         x = _LEFT
         for kind, color in _COLORS.items():
-            if any(each.kind == kind for each in self._records):
+            if any(record.kind == kind for record in self._records):
                 parts.append(f'<rect x="{x}" y="6" width="10" height="10" fill="{color}"/>')
                 parts.append(f'<text x="{x + 14}" y="15" fill="{_GRAY}">{kind}</text>')
                 x += 26 + 7 * len(kind)
@@ -191,7 +191,7 @@ class Timeline:
         Path(path).write_text(self.svg)
 
     def __repr__(self) -> str:
-        bars = sum(each.kind != "allocate" for each in self._records)
+        bars = sum(record.kind != "allocate" for record in self._records)
         return f"<dparray timeline of {bars} bars; save('run.svg') writes it>"
 
     def _repr_svg_(self) -> str:

@@ -78,7 +78,7 @@ class timer:
             self._recorder.stop()
         name = describe_queue(self._queue)
         records = self._recorder.records()
-        work = [each for each in records if each.kind in ("kernel", "library", "copy")]
+        work = [record for record in records if record.kind in ("kernel", "library", "copy")]
         here = [each for each in work if each.queue == name]
         self.device = sum(each.duration for each in here if each.clock == "device")
         if any(each.kind == "kernel" and each.clock == "host" for each in here):
@@ -87,7 +87,7 @@ class timer:
         elsewhere = {each.queue for each in work if each.kind != "copy"} - {name}
         if not self.device and elsewhere:
             self._about = f"; the work was on {', '.join(sorted(elsewhere))}"
-        elif self.device == 0 and any(each.kind == "host" for each in records):
+        elif self.device == 0 and any(record.kind == "host" for record in records):
             self._about = ", the calling thread did the work"
 
     def __repr__(self) -> str:

@@ -97,7 +97,7 @@ def _steps(
     traits: PlanTraits,
 ) -> list[CutStep]:
     order = pending_order(roots)
-    number = {id(node): at for at, node in enumerate(order)}
+    number = {id(node): position for position, node in enumerate(order)}
     expression = Expression(
         order,
         tuple([number[id(node)] for node in roots]),

@@ -293,7 +293,7 @@ def _product(queue: Any, dtype: np.dtype[Any]) -> Any:
         queues.wait_to_write(layouts[2].block)  # type: ignore[union-attr]
         return lambda: np.matmul(views[0], views[1], out=views[2])
     library = library_of(queue)
-    first, second, out = (library.array(each) for each in layouts)  # type: ignore[arg-type]
+    first, second, out = (library.array(layout) for layout in layouts)  # type: ignore[arg-type]
 
     def run() -> None:
         with library.calls(queue):

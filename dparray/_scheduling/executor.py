@@ -145,11 +145,11 @@ def _asked(policy: Policy, roots: Sequence[Node]) -> Asked | None:
     held = [node for node in externally_referenced(roots, order) if places.is_there(node.queue)]
     canonical = Canonical(order)
     homes = tuple(
-        [None if each.block.memory is None else each.block.queue for each in canonical.arrays]
+        [None if array.block.memory is None else array.block.queue for array in canonical.arrays]
     )
     wanted = [node.queue for node in (*roots, *held)]
     # Constants are not in memory, but belong to the queue for which they were created.
-    queues = [each.block.queue for each in canonical.arrays]
+    queues = [array.block.queue for array in canonical.arrays]
     used = dict.fromkeys([*queues, *(node.queue for node in order), *wanted])
     devices = places.devices_of(policy, list(used), wanted)
     if policy.choose == "fastest" and len(used) == 1 and tuple(used) == devices:
@@ -165,7 +165,7 @@ def bound(policy: Policy, asked: Asked) -> Binding:
     wanted = {id(node): node.queue for node in (*roots, *held)}
     queues = tuple(dict.fromkeys([*devices, *filter(None, homes), *wanted.values()]))
     total = sum(node.size * node.dtype.itemsize for node in order)
-    total += sum(prod(each.shape) * each.dtype.itemsize for each in canonical.arrays)
+    total += sum(prod(array.shape) * array.dtype.itemsize for array in canonical.arrays)
     machine = places.machine_of(queues, len(devices), float(total), policy.choose == "fastest")
     numbers = canonical.numbers
     kept = tuple([-1 - numbers[id(node)] for node in held])
@@ -221,7 +221,7 @@ def _cuts(policy: Policy, asked: Asked, homes: Sequence[int | None]) -> Iterator
         if measures:
             yield together
         speeds = [device_costs.speeds_of(queue, measures) for queue in asked.devices]
-        least = min(each.launch * each.single for each in speeds) * _LAUNCHES_OF_A_STEP
+        least = min(speed.launch * speed.single for speed in speeds) * _LAUNCHES_OF_A_STEP
         share = sum(map(additions, order)) / (_STEPS_OF_A_DEVICE * len(asked.devices))
         for worth in (max(least, share), least)[: 2 if measures else 1]:
             stored = {id(node) for node in (*together, *branches(order, asked.roots, worth))}
@@ -242,8 +242,8 @@ def _scheduled(
     devices = asked.devices
     at = {queue: place for place, queue in enumerate(queues)}
     values = [
-        Value(prod(each.shape) * each.dtype.itemsize, home)
-        for each, home in zip(arrays, homes, strict=True)
+        Value(prod(array.shape) * array.dtype.itemsize, home)
+        for array, home in zip(arrays, homes, strict=True)
     ]
     results: list[int] = []
     number_of: dict[int, int] = {}
@@ -419,11 +419,11 @@ def _computed(
         host_maps.before_read(*(leaf.layout for leaf in leaves if leaf.layout is not None))
     pending = pending_order(results)
     last = results[-1]
-    evaluate.compute(pending, [last], [each for each in results[:-1] if each.layout is None])
+    evaluate.compute(pending, [last], [result for result in results[:-1] if result.layout is None])
     for each in results:
         if each.layout is None:
             evaluate.compute(pending_order([each]), [each])
-    layouts = [each.layout for each in results]
+    layouts = [result.layout for result in results]
     transfers.ordered_after(queue, [leaf.layout for leaf in leaves])
     return layouts  # type: ignore[return-value]
 
@@ -512,7 +512,7 @@ def _ready(asked: Asked, binding: Binding) -> tuple[tuple[str, int, int], ...]:
         }
         done = sum(entry.kernel is not None for entry in entries.values())
         counts.append((places.name_of(queue), done, len(entries)))
-    return tuple(each for each in counts if each[2])
+    return tuple(count for count in counts if count[2])
 
 
 def bring(policy: Policy, layout: Layout, queue: Any) -> Layout:

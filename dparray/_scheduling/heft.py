@@ -79,7 +79,7 @@ def by_rank(problem: Problem) -> list[int]:
     ranks = [0.0] * len(tasks)
     for number in range(len(tasks) - 1, -1, -1):
         task = tasks[number]
-        able = [each for each in task.seconds if each < inf]
+        able = [second for second in task.seconds if second < inf]
         if not able:
             raise NoDevice(number)
         after = 0.0

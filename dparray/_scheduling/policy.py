@@ -85,7 +85,7 @@ class PlacementControl:
             raise ArgumentError(
                 f"placement: devices= must be a list of devices: devices=[{devices!r}]"
             )
-        queues = tuple([Device(each).queue for each in devices or ()])
+        queues = tuple([Device(device).queue for device in devices or ()])
         wish = None if isinstance(result, str) and result == "follow" else Device(result).queue
         return _placement.scoped(Policy(policy, queues, wish))
 
@@ -106,7 +106,7 @@ class PlacementControl:
             >>> isinstance(dp.placement.trace(), list)
             True
         """
-        return [each.read() for each in list(records)]
+        return [record.read() for record in list(records)]
 
     def forget(self) -> None:
         """Clear the records of :meth:`trace`.

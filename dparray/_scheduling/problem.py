@@ -152,12 +152,12 @@ class Schedule(NamedTuple):
     @property
     def steps(self) -> list[Step]:
         """The steps, in order."""
-        return [each for each in self.actions if type(each) is Step]
+        return [action for action in self.actions if type(action) is Step]
 
     @property
     def copies(self) -> list[Copy]:
         """The copies, in order; where memory is shared, without bytes."""
-        return [each for each in self.actions if type(each) is Copy]
+        return [action for action in self.actions if type(action) is Copy]
 
 
 class NoRoom(Exception):

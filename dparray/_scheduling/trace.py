@@ -124,12 +124,12 @@ class PlacedExpression:
     @property
     def nbytes_copied(self) -> int:
         """The size of all copies in bytes."""
-        return sum(each.nbytes for each in self.copies)
+        return sum(copy.nbytes for copy in self.copies)
 
     @property
     def times_estimate(self) -> float | None:
         """The measured time of the steps divided by the estimate; ``None`` if not measured."""
-        known = [(each.finish - each.start, each.measured) for each in self.steps]
+        known = [(step.finish - step.start, step.measured) for step in self.steps]
         estimate = sum(seconds for seconds, took in known if took is not None)
         took = sum(took for _, took in known if took is not None)
         return took / estimate if estimate and took else None

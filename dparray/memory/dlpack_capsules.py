@@ -166,7 +166,7 @@ def take(capsule: Any) -> Taken:
     _rename(capsule, _USED[name])
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = (
-        tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])
+        tuple(stride * dtype.itemsize for stride in tensor.strides[: tensor.ndim])
         if tensor.strides
         else None
     )

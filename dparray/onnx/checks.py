@@ -183,7 +183,7 @@ def _bad_number(node: Node) -> str | None:
     """
     for name, value in node.attributes.items():
         numbers = value if isinstance(value, list) else [value]
-        if not all(isinstance(each, int) for each in numbers):
+        if not all(isinstance(number, int) for number in numbers):
             continue
         least = _LEAST.get(name)
         if least is not None and min(numbers, default=least) < least:

@@ -132,7 +132,7 @@ class Graph:
                 except TooLargeToFold:
                     left.append(node)
                     continue
-                if all(isinstance(each, np.ndarray | np.generic) for each in results):
+                if all(isinstance(result, np.ndarray | np.generic) for result in results):
                     made = zip(node.outputs, results, strict=False)
                     self.constants.update((name, np.asarray(x)) for name, x in made if name)
                     self.model.folded.append(node)

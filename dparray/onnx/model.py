@@ -176,7 +176,7 @@ class Model:
             if each.name not in inputs:
                 raise OnnxError(f"the input {each} is missing")
         made = self._compute(dict(inputs))
-        return dict(zip([each.name for each in self.outputs], made, strict=True))
+        return dict(zip([output.name for output in self.outputs], made, strict=True))
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -57,5 +57,5 @@ def _standard(
 ) -> SupportedOperator:
     first = next(version for version in range(1, newest + 1) if onnx.defs.has(name, version))
     kinds = schema.inputs[0].types if schema.inputs else ()
-    dtypes = sorted(each[len("tensor(") : -1] for each in kinds if each.startswith("tensor("))
+    dtypes = sorted(kind[len("tensor(") : -1] for kind in kinds if kind.startswith("tensor("))
     return SupportedOperator(name, (max(first, since), newest), tuple(dtypes), how)

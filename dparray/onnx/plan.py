@@ -128,10 +128,10 @@ class Plan:
                 return
             reads = frozenset().union(*[assigned[name].reads for name in inner]) - inner
             slots, blocks = {}, {id(x._block) for x in constants}
-            for at, layout in enumerate(canonical.arrays):
+            for position, layout in enumerate(canonical.arrays):
                 found = [name for name in reads & living.keys() if living[name].layout == layout]
                 if len(found) == 1:
-                    slots[found[0]] = at
+                    slots[found[0]] = position
                 elif found or not (layout.block.memory is None or id(layout.block) in blocks):
                     return
             if slots.keys() == reads and all(assigned[name].defers for name in inner):
@@ -187,10 +187,10 @@ class Evaluation:
         self._layouts: list[Any] = list(canonical.arrays)
         self._scalars = canonical.scalars
         self._forms = []
-        for at in slots.values():
-            layout = self._layouts[at]
-            self._forms.append((at, layout[2:], layout.block.usm_type))
-            self._layouts[at] = None  # The arrays of this call must not be kept.
+        for slot in slots.values():
+            layout = self._layouts[slot]
+            self._forms.append((slot, layout[2:], layout.block.usm_type))
+            self._layouts[slot] = None  # The arrays of this call must not be kept.
         root = order[-1]
         self._inner = (_Inner,) * (len(order) - 1)
         self._queue = root.queue
@@ -227,9 +227,9 @@ class _Inner:
 def _arrays_in(values: Iterable[Any]) -> list[Any]:
     """Return the arrays in constants, also in tuples and lists of them."""
     found: list[Any] = []
-    for each in values:
-        if isinstance(each, tuple | list):
-            found += _arrays_in(each)
-        elif isinstance(each, dp.ndarray):
-            found.append(each)
+    for value in values:
+        if isinstance(value, tuple | list):
+            found += _arrays_in(value)
+        elif isinstance(value, dp.ndarray):
+            found.append(value)
     return found

@@ -127,7 +127,7 @@ class Invoker:
         if missing:
             raise InvalidArgument(f"no tensor is bound to the output {missing[0]!r}: set_output")
         tensors = [each for each in self._inputs.values() if isinstance(each, Tensor)]
-        queues = [each.device.queue for each in (*tensors, *self._outputs.values())]
+        queues = [tensor.device.queue for tensor in (*tensors, *self._outputs.values())]
         is_apart = any(queue != queues[0] for queue in queues)
         if is_apart and _placement.policy_in_force() is None:
             raise PlaidMLError(

@@ -237,7 +237,7 @@ def cumulative_sum(x: Any, axis: int = 0) -> Value:
     """Return the sums up to each element along an axis."""
     (at,) = _axes(x, axis)
     names, indices = _names(x), _indices(x)
-    read = [f"{each} - k" if n == at else each for n, each in enumerate(indices)]
+    read = [f"{index} - k" if n == at else index for n, index in enumerate(indices)]
     return value_of(
         f"function (I[{', '.join(names)}]) -> (O) {{ O[{', '.join(indices)} : {', '.join(names)}] "
         f"= +(I[{', '.join(read)}]), k < {names[at]}; }}",
@@ -387,7 +387,7 @@ def slice_tensor(data: Any, axes: Any = None, ends: Any = None, starts: Any = No
 def concatenate(tensors: Sequence[Any], axis: int = -1) -> Value:
     """Concatenate values along an axis whose sizes are known."""
     (at,) = _axes(tensors[0], axis)
-    sizes = [each.shape.dims[at] for each in tensors]
+    sizes = [tensor.shape.dims[at] for tensor in tensors]
     if any(not isinstance(size, int) for size in sizes):
         raise LogicError(f"concatenate: sizes {sizes} along axis {axis}; give known sizes")
     inputs, lines, before = [], [], 0
@@ -408,7 +408,7 @@ def concatenate(tensors: Sequence[Any], axis: int = -1) -> Value:
     dims[at] = before
     return value_of(
         f"function ({', '.join(inputs)}) -> (O) {{ {' '.join(lines)} O = {total}; }}",
-        [(f"T{number}", each) for number, each in enumerate(tensors)],
+        [(f"T{number}", tensor) for number, tensor in enumerate(tensors)],
         Shape(tensors[0].shape.dtype, tuple(dims)),
         "concatenate",
     )
@@ -436,7 +436,7 @@ def _indices(value: Value) -> list[str]:
 
 
 def _without(values: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-    return [each for axis, each in enumerate(values) if axis not in axes]
+    return [value for axis, value in enumerate(values) if axis not in axes]
 
 
 def _axes(value: Value, axes: Any) -> list[int]:
@@ -470,8 +470,8 @@ def _reduced(
         value = _numbers(value, floatx)
     names, indices, dims = _names(value), _indices(value), list(value.shape.dims)
     if keepdims:
-        out = [f"k{n}" if n in over else each for n, each in enumerate(indices)]
-        ends = ["1" if n in over else each for n, each in enumerate(names)]
+        out = [f"k{n}" if n in over else index for n, index in enumerate(indices)]
+        ends = ["1" if n in over else name for n, name in enumerate(names)]
         dims = [1 if n in over else size for n, size in enumerate(dims)]
     else:
         out, ends, dims = (_without(each, over) for each in (indices, names, dims))

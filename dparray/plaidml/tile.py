@@ -37,8 +37,8 @@ def common_dtype(*dtypes: DType) -> DType:
     are at least twice as wide as the integers with which they are combined.
     """
     found = dtypes[0]
-    for each in dtypes[1:]:
-        found = _common(found, each)
+    for dtype in dtypes[1:]:
+        found = _common(found, dtype)
     return found
 
 
@@ -201,7 +201,7 @@ class Operation:
                     f"{self.name}: the {kind} are {', '.join(given)}, those of the program "
                     f"{', '.join(wanted)}; give each by its name"
                 )
-        self.outputs = {key: Value(each, (self, key), name=key) for key, each in shapes.items()}
+        self.outputs = {key: Value(shape, (self, key), name=key) for key, shape in shapes.items()}
 
     @property
     def output_tuple(self) -> tuple[Value, ...]:
@@ -503,10 +503,10 @@ class ComposedFunction:
             found = step.function.infer(*[_taken(slots, each) for each in step.given])
             step.check([shape for shape, _ in found.values()])
             slots.update(zip(step.made, found.values(), strict=True))
-        results = {name: _taken(slots, each) for name, each in self._results.items()}
+        results = {name: _taken(slots, result) for name, result in self._results.items()}
         return {
-            name: (each.shape, each.dtype) if hasattr(each, "dtype") else each
-            for name, each in results.items()
+            name: (result.shape, result.dtype) if hasattr(result, "dtype") else result
+            for name, result in results.items()
         }
 
     def submitted(self, *values: Any, out: Mapping[str, Any], device: Any = None) -> Any:

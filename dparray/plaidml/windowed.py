@@ -61,7 +61,7 @@ def _window(
 def _list(name: str, given: Any, count: int) -> list[int]:
     """Return one positive number for each dimension, by default 1."""
     values = [1] * count if not given else list(given)
-    if len(values) != count or not all(isinstance(each, int) and each > 0 for each in values):
+    if len(values) != count or not all(isinstance(value, int) and value > 0 for value in values):
         raise LogicError(f"{name} must be {count} positive integers, not {given!r}")
     return values
 
@@ -74,7 +74,7 @@ def _pairs(pads: Any, count: int) -> list[Any]:
     values += [0] * (count - len(values))
     if len(values) < 2 * count:
         values += values[len(values) - count : count]
-    if len(values) != 2 * count or not all(isinstance(each, int) for each in values):
+    if len(values) != 2 * count or not all(isinstance(value, int) for value in values):
         raise LogicError(f"pads must be {count} or {2 * count} integers, not {pads!r}")
     return list(zip(values[:count], values[count:], strict=True))
 
@@ -163,7 +163,7 @@ def convolution(
     if channelwise:
         out, out_size, size = ("M * c + m", "C * M", kernel.shape.dims[-2] * filters)
     read, used = ("c", "c, m") if channelwise else ("ci", "ci, co")
-    source = _joined(["n"], [each.place for each in windows], read, data_format)
+    source = _joined(["n"], [window.place for window in windows], read, data_format)
     return value_of(
         f"function (I[{_text(_joined(['N'], _letters('L', count), names[0], data_format))}], "
         f"K[{_text([*_letters('W', count), *names])}]) -> (O) {{ "
@@ -203,14 +203,14 @@ def convolution_transpose(
         )
     ]
     _, given, _ = _split(x.shape.dims, data_format)
-    if [each.size for each in windows] != given:
+    if [window.size for window in windows] != given:
         raise LogicError(
             f"{name}: the convolution of {tuple(output_shape)} gives the space "
-            f"{[each.size for each in windows]}, and x has {given}; change output_shape"
+            f"{[window.size for window in windows]}, and x has {given}; change output_shape"
         )
     at, inside = _letters("x", count), _letters("k", count)
     read = f"X[{_text(_joined(['n'], at, 'co', data_format))}] * K[{_text([*inside, 'ci, co'])}]"
-    written = _joined(["n"], [each.place for each in windows], "ci", data_format)
+    written = _joined(["n"], [window.place for window in windows], "ci", data_format)
     return value_of(
         f"function (X[{_text(_joined(['N'], _letters('L', count), 'CO', data_format))}], "
         f"K[{_text([*_letters('W', count), 'CI', 'CO'])}]) -> (O) {{ "
@@ -237,10 +237,10 @@ def _pooled(
             )
         )
     ]
-    sizes = [each.size for each in windows]
+    sizes = [window.size for window in windows]
     head = f"{_text(['n', 'c', *_letters('x', count)])} : {_text(['N', 'C', *sizes])}"
     bounds = _text([f"k{axis} < {length}" for axis, length in enumerate(lengths)])
-    return sizes, head, f"{_text(['n', 'c', *(each.place for each in windows)])}]), {bounds}"
+    return sizes, head, f"{_text(['n', 'c', *(window.place for window in windows)])}]), {bounds}"
 
 
 def max_pool(data: Any, padding: AutoPadding, kernel_shape: Any, pads: Any, strides: Any) -> Value:
@@ -301,7 +301,7 @@ def image_patches(
         _window(axis, size, lengths[axis], steps[axis], padding, None, apart[axis])
         for axis, size in enumerate((rows, columns))
     ]
-    sizes = [each.size for each in windows]
+    sizes = [window.size for window in windows]
     length = lengths[0] * lengths[1] * depth
     return value_of(
         f"function (I[N, R, C, D]) -> (O) {{ P[n, x0, x1, k0, k1, d : N, {_text(sizes)}, "

@@ -125,8 +125,8 @@ def elementwise_call(
         raise _not_supported(name, "out", "; use the results: a, b = ...")
     shapes = [
         value.shape
-        for at, value in enumerate(operands)
-        if at not in outs and isinstance(value, ShardedArray | ndarray)
+        for position, value in enumerate(operands)
+        if position not in outs and isinstance(value, ShardedArray | ndarray)
     ]
     shape = _layout.broadcast_shapes(name, shapes)
     if out is not None:
@@ -135,8 +135,8 @@ def elementwise_call(
     local, sharding = localised(name, operands, names, target=target)
     if sharding.axis is not None and shape[sharding.axis] != sharding.bounds[-1]:
         at, x = next(
-            (at, value)
-            for at, value in enumerate(operands)
+            (position, value)
+            for position, value in enumerate(operands)
             if isinstance(value, ShardedArray) and not value.is_replicated
         )
         own = names[at]
@@ -373,7 +373,7 @@ def along_axis(
     sharded = x.sharding.axis
     axes = _axes(name, x, axis)
     if sharded in axes:
-        other = next((at for at in range(x.ndim) if at not in axes), None)
+        other = next((position for position in range(x.ndim) if position not in axes), None)
         raise refuse_cut(name, x, sharded, other)
     results = [function(shard, *args[1:], **options) for shard in x.shards]
     sharding = x.sharding

@@ -108,14 +108,14 @@ class ShardedRange:
         """
         before = checked_events(depends_on)
         count = len(self.sizes)
-        lists = {at for at, value in enumerate(arguments) if isinstance(value, list)}
+        lists = {position for position, value in enumerate(arguments) if isinstance(value, list)}
         for at in lists:
             if len(arguments[at]) != count:
                 raise ArgumentError(
                     f"kernel {kernel.__name__}: argument {kernel._parameters[at]!r} is a list of "
                     f"{len(arguments[at])} values for {count} shards; give one per shard"
                 )
-        plain = [None if at in lists else value for at, value in enumerate(arguments)]
+        plain = [None if position in lists else value for position, value in enumerate(arguments)]
         self._check_copies(kernel, arguments)
         named = zip(kernel._parameters, arguments, strict=False)
         leader = next((name for name, value in named if value is self._array), "the range")

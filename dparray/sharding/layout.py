@@ -43,8 +43,8 @@ class Sharding:
     def box(self, number: int, shape: Sequence[int]) -> Box:
         """Return the start and end of a shard along each axis of an array with the given shape."""
         return tuple(
-            (self.bounds[number], self.bounds[number + 1]) if at == self.axis else (0, extent)
-            for at, extent in enumerate(shape)
+            (self.bounds[number], self.bounds[number + 1]) if position == self.axis else (0, extent)
+            for position, extent in enumerate(shape)
         )
 
     def is_like(self, other: Sharding, ndim: int, other_ndim: int) -> bool:
@@ -115,9 +115,9 @@ def bytes_to_move(shape: Sequence[int], itemsize: int, source: Sharding, target:
     for number, device in enumerate(target.devices):
         wanted = target.box(number, shape)
         here = 0
-        for at, holder in enumerate(source.devices):
+        for position, holder in enumerate(source.devices):
             if holder == device:
-                here = max(here, volume(overlap(wanted, source.box(at, shape))))
+                here = max(here, volume(overlap(wanted, source.box(position, shape))))
         moved += volume(wanted) - here
     return moved * itemsize
 
@@ -134,8 +134,8 @@ def check_devices(function: str, devices: Any) -> tuple[Device, ...]:
     found = tuple(Device(device) for device in devices)
     if not found:
         raise ArgumentError(f"{function}: devices is empty; give at least one device or queue")
-    for at, device in enumerate(found):
-        if device in found[:at]:
+    for position, device in enumerate(found):
+        if device in found[:position]:
             raise ArgumentError(
                 f"{function}: {device} is in devices twice; another queue on it counts as another:"
                 f" dp.Device({device.filter_string!r}).new_queue()"

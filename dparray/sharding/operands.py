@@ -39,7 +39,7 @@ def localised(
         ShardingError: arrays are sharded differently, or one is on a single device.
         HostConversionError: an operand is a NumPy array.
     """
-    names = names or [f"x{at + 1}" for at in range(len(operands))]
+    names = names or [f"x{position + 1}" for position in range(len(operands))]
     arrays = [
         (name, value)
         for name, value in zip(names, operands, strict=False)

@@ -95,8 +95,8 @@ def expand_dims(x: ShardedArray, axis: Any = 0) -> ShardedArray:
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     axes = _layout.normalize_axes("expand_dims", given, x.ndim + len(given))
     sizes = iter(x.shape)
-    shape = [1 if at in axes else next(sizes) for at in range(x.ndim + len(given))]
-    places = [at for at in range(len(shape)) if at not in axes]
+    shape = [1 if position in axes else next(sizes) for position in range(x.ndim + len(given))]
+    places = [position for position in range(len(shape)) if position not in axes]
     return _with_axes(x, "expand_dims", {"axis": axis}, places)
 
 
@@ -107,7 +107,7 @@ def squeeze(x: ShardedArray, axis: Any = None) -> ShardedArray:
     if x.sharding.axis in axes:
         raise refuse_cut("squeeze", x, x.sharding.axis, None)
     kept = iter(range(x.ndim))
-    places = [-1 if at in axes else next(kept) for at in range(x.ndim)]
+    places = [-1 if position in axes else next(kept) for position in range(x.ndim)]
     return _with_axes(x, "squeeze", {"axis": tuple(axes)}, places)
 
 
@@ -332,7 +332,7 @@ def explain(x: ShardedArray, *others: Any, **named: Any) -> ShardExplanations:
     return ShardExplanations(
         explain_one(
             shard,
-            *[each.shards[n] if isinstance(each, ShardedArray) else each for each in others],
+            *[other.shards[n] if isinstance(other, ShardedArray) else other for other in others],
             **named,
         )
         for n, shard in enumerate(x.shards)

@@ -126,7 +126,7 @@ def _run_ab(arguments: argparse.Namespace, labels: list[str]) -> int:
         )
     text, status = ab.report(comparisons, arguments.ab)
     if arguments.json:
-        values = [each._asdict() | {"ratio": each.ratio} for each in comparisons]
+        values = [comparison._asdict() | {"ratio": comparison.ratio} for comparison in comparisons]
         text = json.dumps({"ab": arguments.ab, "status": status, "rows": values}, indent=2)
     print(text)
     return status
@@ -163,5 +163,5 @@ def measure(rows: list[Row], device: Any, rounds: int) -> Iterator[Result]:
                 dp.synchronize(device)
         if sys.stderr.isatty():
             print("\r\033[K", end="", file=sys.stderr, flush=True)
-        seconds = [statistics.quantiles(each, n=5, method="inclusive")[0] for each in times]
+        seconds = [statistics.quantiles(time, n=5, method="inclusive")[0] for time in times]
         yield Result(row.label, seconds[0], seconds[1] if row.has_numpy else None)

@@ -234,9 +234,9 @@ def _calls(seconds: Sequence[float]) -> int:
 
 def report(comparisons: Sequence[Comparison], revision: str) -> tuple[str, int]:
     """Return the table and the losses as text, and the exit status."""
-    controls = [each for each in comparisons if each.row in _CONTROLS]
-    others = [each for each in comparisons if each.row not in _CONTROLS]
-    width = max(len(each.row) for each in comparisons)
+    controls = [comparison for comparison in comparisons if comparison.row in _CONTROLS]
+    others = [comparison for comparison in comparisons if comparison.row not in _CONTROLS]
+    width = max(len(comparison.row) for comparison in comparisons)
     lines = [f"{'row':{width}}  {'new [us]':>10}  {revision[:10] + ' [us]':>15}  speed new/old"]
     lines += [
         f"{each.row:{width}}  {each.new * 1e6:10.2f}  {each.old * 1e6:15.2f}  {each.ratio:13.3f}"
@@ -250,9 +250,9 @@ def report(comparisons: Sequence[Comparison], revision: str) -> tuple[str, int]:
                 "quiet, or with more --rounds or --pairs."
             )
             return "\n".join(lines), CANNOT_JUDGE
-    mean = statistics.geometric_mean(each.ratio for each in others)
+    mean = statistics.geometric_mean(other.ratio for other in others)
     lines.append(f"geometric mean {mean:.3f}")
-    lost = [each for each in others if each.ratio < MIN_RATIO]
+    lost = [other for other in others if other.ratio < MIN_RATIO]
     if lost:
         lines.append(f"{len(lost)} of {len(others)} rows below {MIN_RATIO}:")
         lines += [f"  {each.ratio:.3f}  {each.row}" for each in lost]

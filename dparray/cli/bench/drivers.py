@@ -169,7 +169,7 @@ def report(found: Sequence[tuple[int, Comparison]], names: str) -> str:
     for size in SIZES:
         ratios = [each.ratio for of, each in found if of == size]
         if ratios:
-            won = sum(each >= 1 for each in ratios)
+            won = sum(ratio >= 1 for ratio in ratios)
             mean = statistics.geometric_mean(ratios)
             lines.append(
                 f"{size:_}: geometric mean {mean:.2f}, {first} wins {won} of {len(ratios)}"

@@ -313,7 +313,7 @@ def main(device: str | None) -> None:
     for line in sys.stdin:
         verb, label, *numbers = json.loads(line)
         if verb == "prepare":
-            for other in [each for each in calls if not each.startswith("control")]:
+            for other in [call for call in calls if not call.startswith("control")]:
                 del calls[other]
             gc.collect()
             calls[label] = rows[label].make(dp, device)

@@ -164,7 +164,7 @@ def _roi_align(call: Call, x: Any, rois: Any, batches: Any) -> Any:
             call.check_size((made, samples, size), "float64")
             at = low + (np.arange(made * samples) + 0.5) * length / made / samples
             weights.append(_weights(at, size).reshape(made, samples, size))
-        cells = [each for one in weights for each in one.shape[:2]]
+        cells = [each for weight in weights for each in weight.shape[:2]]
         call.check_size((x.shape[1], *cells), x.dtype)
         values = call.xp.einsum(
             "chw,ash,btw->cabst", x[image], weights[0].astype(x.dtype), weights[1].astype(x.dtype)

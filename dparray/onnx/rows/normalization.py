@@ -83,7 +83,7 @@ def _local_response(call: Call, x: Any) -> Any:
         raise OnnxError(f"size={size} must be positive and at most {2 * channels + 1}")
     widths = ((0, 0), ((size - 1) // 2, size // 2), *((0, 0),) * (x.ndim - 2))
     squares = xp.pad(xp.multiply(x, x), widths)
-    total = reduce(xp.add, (squares[:, at : at + channels] for at in range(size)))
+    total = reduce(xp.add, (squares[:, position : position + channels] for position in range(size)))
     base = xp.add(
         xp.multiply(total, scalar(x, call.get("alpha", 1e-4) / size)),
         scalar(x, call.get("bias", 1.0)),

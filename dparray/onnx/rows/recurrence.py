@@ -77,8 +77,8 @@ def _recurrent(
                 ends,
             )
         )
-    y = xp.stack([each[0] for each in results], axis=1)
-    last, memory = (xp.stack([each[at] for each in results], axis=0) for at in (1, 2))
+    y = xp.stack([result[0] for result in results], axis=1)
+    last, memory = (xp.stack([result[at] for result in results], axis=0) for at in (1, 2))
     if call.get("layout", 0):
         y = xp.transpose(y, (2, 0, 1, 3))
         last, memory = (xp.transpose(each, (1, 0, 2)) for each in (last, memory))
@@ -94,7 +94,7 @@ def _by_host(
 ) -> tuple[Any, Any, Any]:
     """Return the states of all steps, the last state, and the last cell."""
     if policy_in_force() is None:
-        named = [(f"argument {at}", array) for at, array in enumerate(arrays)]
+        named = [(f"argument {position}", array) for position, array in enumerate(arrays)]
         options = kind, size, is_backward, is_linear
         is_small = arrays[2].size <= _MAX_PRODUCT_ALONE
         with products_on_calling_threads() if is_small else nullcontext():

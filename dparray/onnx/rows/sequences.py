@@ -75,7 +75,7 @@ def _split(call: Call, x: Any, split: Any = None) -> Any:
         each = call.ints(split)[0]
         if each < 1:
             raise OnnxError(f"split must be positive, not {each}")
-        sizes = [min(each, size - at) for at in range(0, size, each)]
+        sizes = [min(each, size - position) for position in range(0, size, each)]
     parts = pieces(x, axis, sizes)
     if split is None and not call.get("keepdims", 1):
         parts = [part.reshape(part.shape[:axis] + part.shape[axis + 1 :]) for part in parts]

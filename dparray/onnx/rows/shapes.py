@@ -27,7 +27,7 @@ def _size(call: Call, x: Any) -> Any:
 def _reshape(call: Call, x: Any, shape: Any = None) -> Any:
     sizes = call.ints(shape) if shape is not None else list(call["shape"])
     if not call.get("allowzero", 0):
-        sizes = [x.shape[at] if size == 0 else size for at, size in enumerate(sizes)]
+        sizes = [x.shape[position] if size == 0 else size for position, size in enumerate(sizes)]
     if min(sizes, default=0) < -1:
         raise OnnxError(f"the shape {sizes} has a negative size; only one size may be -1")
     return x.reshape(tuple(sizes))
@@ -96,7 +96,7 @@ def _split(call: Call, x: Any, split: Any = None) -> Any:
         if call.get("num_outputs", count) != count:
             raise OnnxError(f"num_outputs must be {count}, the number of outputs")
         each = -(-size // count)
-        sizes = [max(0, min(each, size - at * each)) for at in range(count)]
+        sizes = [max(0, min(each, size - position * each)) for position in range(count)]
     if sum(sizes) != x.shape[axis] or min(sizes, default=0) < 0 or len(sizes) != call.outputs:
         raise OnnxError(
             f"split must be {call.outputs} sizes with a sum of {x.shape[axis]}, not {list(sizes)}"
@@ -127,9 +127,9 @@ def _pad(call: Call, x: Any, pads: Any = None, value: Any = None, axes: Any = No
     given = call.ints(axes) if axes is not None else range(x.ndim)
     along = [checked_axis(axis, x.ndim) for axis in given]
     widths, half = [(0, 0)] * x.ndim, len(sizes) // 2
-    for at, axis in enumerate(along):
-        widths[axis] = (sizes[at], sizes[at + half])
-    call.check_size([n + sum(each) for n, each in zip(x.shape, widths, strict=True)], x.dtype)
+    for position, axis in enumerate(along):
+        widths[axis] = (sizes[position], sizes[position + half])
+    call.check_size([n + sum(width) for n, width in zip(x.shape, widths, strict=True)], x.dtype)
     x, widths = cropped(x, widths)
     mode = call.get("mode", "constant")
     if mode != "constant":
@@ -157,7 +157,7 @@ def _center(call: Call, x: Any, shape: Any) -> Any:
             widths[axis] = (more // 2, more - more // 2)
         elif more < 0:
             index[axis] = slice(-more // 2, -more // 2 + wanted)
-    call.check_size([n + sum(each) for n, each in zip(x.shape, widths, strict=True)], x.dtype)
+    call.check_size([n + sum(width) for n, width in zip(x.shape, widths, strict=True)], x.dtype)
     return call.xp.pad(x[tuple(index)], tuple(widths))
 
 

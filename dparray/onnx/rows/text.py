@@ -27,7 +27,7 @@ def _match(call: Call, x: Any) -> Any:
 def _split(call: Call, x: Any) -> Any:
     delimiter, most = call.get("delimiter") or None, call.get("maxsplit", -1)
     parts = [str(each).split(delimiter, most) if each else [] for each in x.reshape(-1)]
-    counts = np.asarray([len(each) for each in parts], "int64").reshape(x.shape)
+    counts = np.asarray([len(part) for part in parts], "int64").reshape(x.shape)
     width = max(map(len, parts), default=0)
     made = np.full((len(parts), width), "", object)
     for line, each in zip(made, parts, strict=True):

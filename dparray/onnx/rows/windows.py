@@ -448,7 +448,7 @@ def _col2im(call: Call, x: Any, image: Any, block: Any) -> Any:
     channels, rest = divmod(x.shape[1], math.prod(sizes))
     if rest:
         raise OnnxError(f"{x.shape[1]} rows are not made of blocks of {list(sizes)}")
-    wide = [n + sum(each) for n, each in zip(space, widths, strict=True)]
+    wide = [n + sum(width) for n, width in zip(space, widths, strict=True)]
     call.check_size((x.shape[0], channels, *wide), x.dtype)
     return call.xp.call(_added_up, x, window, counts, channels, tuple(wide))
 
