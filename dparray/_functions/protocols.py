@@ -62,6 +62,20 @@ def _missing(name: str) -> TypeError:
     )
 
 
+def function_of_ufunc(ufunc: np.ufunc, method: str) -> tuple[str, Callable[..., Any] | None]:
+    """Return the name of a ufunc's method, and the dparray function that corresponds, if any."""
+    own = ufunc.__name__
+    name, function, space = f"the ufunc {own}", None, sys.modules["dparray"]
+    if getattr(np, own, None) is ufunc:
+        name, function = f"numpy.{own}", getattr(space, own, None)
+    elif getattr(sys.modules.get("scipy.special._ufuncs"), own, None) is ufunc:
+        name = f"scipy.special.{own}"
+        function = getattr(space.special, _OF_SCIPY.get(own, own), None)
+    if method == "__call__":
+        return name, function
+    return f"{name}.{method}", getattr(function, method, None)
+
+
 @array_method("__array_ufunc__")
 def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """Call the dparray function that corresponds to a NumPy ufunc.
@@ -77,11 +91,7 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
                 break
         else:
             return quick(*inputs)
-    is_numpys = getattr(np, ufunc.__name__, None) is ufunc
-    name = f"numpy.{ufunc.__name__}" if is_numpys else f"the ufunc {ufunc.__name__}"
-    scipys = sys.modules.get("scipy.special._ufuncs")
-    is_scipys = not is_numpys and getattr(scipys, ufunc.__name__, None) is ufunc
-    name += "" if method == "__call__" else f".{method}"
+    name, function = function_of_ufunc(ufunc, method)
     if method == "__call__":
         # NumPy passes its scalars as 0-d arrays: `np.float64(2) < x`.
         inputs = tuple(
@@ -109,13 +119,6 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
         for key, value in options.items()
         if value is not None and value is not _NO_VALUE and _DEFAULTS.get(key) is not value
     }
-    namespace: Any = sys.modules["dparray"]
-    function = getattr(namespace, ufunc.__name__, None) if is_numpys else None
-    if is_scipys:
-        name = f"scipy.special.{name.removeprefix('the ufunc ')}"
-        function = getattr(namespace.special, _OF_SCIPY.get(ufunc.__name__, ufunc.__name__), None)
-    if function is not None and method != "__call__":
-        function = getattr(function, method, None)
     if function is None:
         if ufunc.__name__.endswith(_OF_PYTHON):
             raise TypeError(

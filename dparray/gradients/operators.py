@@ -10,6 +10,7 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import OVERRIDE
+from dparray._functions.protocols import function_of_ufunc
 from dparray._graph.ops import COMPARISONS, OPERATORS
 from dparray.exceptions import GradientError
 from dparray.gradients import products as products  # which has the row of matmul
@@ -33,11 +34,9 @@ def _override(self: Traced, function: Any, args: Any, options: dict[str, Any]) -
 
 
 def _of_ufunc(self: Traced, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
-    function = getattr(dp, ufunc.__name__, None)
-    if method != "__call__":
-        function = getattr(function, method, None)
+    name, function = function_of_ufunc(ufunc, method)
     if function is None:
-        raise GradientError(f"numpy.{ufunc.__name__}.{method}: has no derivative")
+        raise GradientError(f"{name}: has no derivative")
     host = next((x for x in operands if isinstance(x, np.ndarray) and x.ndim), None)
     if host is not None:
         raise dp.exceptions.HostConversionError(

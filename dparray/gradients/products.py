@@ -44,7 +44,7 @@ def _of_matmul(place: int, g: Any, a: Any, b: Any, **_: Any) -> Any:
     return dp.sum(made, axis=tuple(range(made.ndim - 1))) if made.ndim > 1 else made
 
 
-def _of_einsum(place: int, g: Any, text: str, *operands: Any) -> Any:
+def _of_einsum(place: int, g: Any, text: str, *operands: Any, **_: Any) -> Any:
     """Return the cotangent of an operand, another product that is summed over letters."""
     parts, result = letters_of(text, operands)
     at = place - 1

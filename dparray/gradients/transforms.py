@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray._array.operands import class_name
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import is_array, with_tangent
 from dparray.gradients.public import dp
@@ -320,21 +321,29 @@ def _tangents(name: str, what: str, of: str, given: Any, like: Any) -> list[Any]
             f"{name}: the {what}s must be in tuples, lists and dicts like the {of}s"
         ) from None
     made = []
-    for t, x in zip(leaves, specs, strict=True):
-        if isinstance(t, float | complex):
-            t = dp.asarray(t, sycl_queue=x.queue)
-        if not is_array(t):
-            raise GradientError(f"{name}: a {what} is a {type(t).__name__}; it must be an array")
-        if t.shape != x.shape:
-            raise GradientError(f"{name}: a {what} has shape {t.shape}, its {of} {x.shape}")
-        if t.queue != x.queue:
-            raise dp.exceptions.ExecutionPlacementError(
-                f"{name}: a {what} is on another queue than its {of}; copy it: t.to_device(x.queue)"
-            )
+    for leaf, x in zip(leaves, specs, strict=True):
+        t = _fitting(name, what, of, leaf, x)
         if t.dtype.kind == "c" and x.dtype.kind != "c":
             raise GradientError(f"{name}: a {what} is complex, its {of} is not; take dp.real(t)")
         made.append(matched(t, x))
     return made
+
+
+def _fitting(name: str, what: str, of: str, t: Any, x: Spec) -> Any:
+    """Return a tangent or cotangent as an array; check that it fits the value it belongs to."""
+    if isinstance(t, int | float | complex | np.inexact):
+        t = dp.asarray(t, sycl_queue=x.queue)
+    if not is_array(t):
+        raise GradientError(
+            f"{name}: a {what} is a {class_name(t)}; it must be an array: dp.asarray(t)"
+        )
+    if t.shape != x.shape:
+        raise GradientError(f"{name}: a {what} has shape {t.shape}, its {of} {x.shape}")
+    if t.queue != x.queue:
+        raise dp.exceptions.ExecutionPlacementError(
+            f"{name}: a {what} is on another queue than its {of}; copy it: t.to_device(x.queue)"
+        )
+    return t
 
 
 def jvp(
@@ -698,13 +707,10 @@ def _cotangents_of(
             ) from None
     made = []
     for place in places:
-        g = leaves[place]
-        if g is not None and g.shape != values[place].shape:
-            raise GradientError(
-                f"{_name(f)}: its rule returned shape {g.shape} for an argument of shape "
-                f"{values[place].shape}"
-            )
-        made.append(matched(g, Spec(values[place])))
+        g, x = leaves[place], Spec(values[place])
+        if g is not None:
+            g = matched(_fitting(_name(f), "cotangent", "argument", g, x), x)
+        made.append(g)
     return made
 
 

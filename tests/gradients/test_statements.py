@@ -359,6 +359,8 @@ def test_compiled_functions_of_array_code_have_gradients() -> None:
 def test_numpys_functions_of_traced_arrays_have_gradients() -> None:
     check(lambda x: np.sum(np.sin(x) * np.float64(2)) + np.concatenate([x, x]).mean())
     check(lambda x: np.linalg.norm(x) + np.add(x, 1.0).sum())
+    check(lambda x: pytest.importorskip("scipy.special").erf(x).sum())
+    check(lambda x: np.einsum("i,i->", x, x, optimize=True))
 
 
 @pytest.mark.parametrize("transform", [dp.checkpoint, lambda f: dp.custom_gradient(twice(f))])

@@ -352,9 +352,14 @@ def test_rules_that_do_not_fit_raise() -> None:
     wrong = dp.custom_gradient(lambda x, y: (x * y, lambda g: g))
     with pytest.raises(GradientError, match="1 cotangents for 2 arguments"):
         dp.grad(lambda x: dp.sum(wrong(x, x)))(array(1.0))
-    short = dp.custom_gradient(lambda x: (x * 2, lambda g: g[:1]))
-    with pytest.raises(GradientError, match="shape"):
-        dp.grad(lambda x: dp.sum(short(x)))(array(1.0, 2.0))
+    for rule, message in (
+        (lambda g: g[:1], r"has shape \(1,\)"),
+        (lambda g: 3.0, r"has shape \(\)"),
+        (lambda g: np.ones(2), r"is a numpy\.ndarray; it must be an array"),
+    ):
+        unfit = dp.custom_gradient(lambda x, rule=rule: (x * 2, rule))
+        with pytest.raises(GradientError, match=message):
+            dp.grad(lambda x, f=unfit: dp.sum(f(x)))(array(1.0, 2.0))
 
     def captures(x: Any) -> Any:
         inner = dp.custom_gradient(lambda y: (y * x, lambda g: g * x))

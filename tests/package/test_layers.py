@@ -57,9 +57,9 @@ BUDGETS = {
     "evaluate": 5_116,
     "array": 7_690,
     "kernels": 5_400,
-    "functions": 22_750,
+    "functions": 22_753,
     "compiled": 9_735,
-    "satellites": 27_150,
+    "satellites": 27_140,
     "tools": 10_170,
 }
 
