@@ -85,7 +85,7 @@ typedef struct Work {
 } Work;
 
 struct CUstream_st {
-    int magic, priority, is_running;
+    int magic, priority, is_running, is_capturing;
     unsigned flags;
     Context *context;
     unsigned long long id;
@@ -980,9 +980,24 @@ CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
+    FIND_STREAM;
+    NEED(!stream->is_capturing, ILLEGAL_STATE);
+    stream->is_capturing = 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) { /* the graph is empty */
+    FIND_STREAM;
+    NEED(stream->is_capturing, ILLEGAL_STATE);
+    stream->is_capturing = 0;
+    *graph = NULL;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
     FIND_STREAM;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = stream->is_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -1782,6 +1797,7 @@ static const struct {
     FORM(cuCtxPushCurrent, 4000, _v2) FORM(cuCtxPopCurrent, 4000, _v2)
     FORM(cuCtxGetDevice, 2000, ) FORM(cuCtxSynchronize, 2000, )
     FORM(cuStreamGetCtx, 9020, ) FORM(cuStreamGetCtx, 12050, _v2)
+    FORM(cuStreamBeginCapture, 10010, _v2) FORM(cuStreamEndCapture, 10000, )
     FORM(cuStreamDestroy, 4000, _v2) FORM(cuStreamGetCaptureInfo, 12030, _v3)
     FORM(cuEventDestroy, 4000, _v2) FORM(cuEventElapsedTime, 2000, _v2)
     FORM(cuMemAlloc, 3020, _v2) FORM(cuMemAllocHost, 3020, _v2) FORM(cuMemFree, 3020, _v2)

@@ -10,6 +10,7 @@ from cuda.core import Device
 from dparray._driver.cuda.context import Current, call
 from dparray._driver.cuda.memory import Memory, part
 from dparray._driver.cuda.queues import Queue, default_queue
+from dparray.exceptions import DeviceError
 
 _ATTRIBUTE = driver.CUpointer_attribute
 _UNTIMED = driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
@@ -62,6 +63,11 @@ def give_to(queue: Queue, stream: int) -> None:
 
 
 def _wait(waiting: int, stream: int) -> None:
+    # By waiting, the queue's stream would join the capture: kernels would be recorded, not run.
+    for each in (stream, waiting):
+        if call(driver.cuStreamIsCapturing, each):
+            what = f"stream {each:#x} is capturing a CUDA graph, which dparray's work cannot join"
+            raise DeviceError(f"{what}; use the array before the capture begins, or after it ends")
     event = call(driver.cuEventCreate, _UNTIMED)
     try:
         call(driver.cuEventRecord, event, stream)

@@ -112,6 +112,19 @@ def test_foreign_arrays_share_memory_after_their_work(
     np.testing.assert_array_equal(theirs.read(found["data"][0]), VALUES + 1)
 
 
+def test_streams_that_capture_a_graph_are_refused(gpu: dp.Device, stream: Any) -> None:
+    theirs, x = WithInterface(stream, VALUES), dp.asarray(VALUES, device=gpu)
+    mode = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    assert cuda.cuStreamBeginCapture(stream.handle, mode) == (0,)
+    with pytest.raises(dp.DeviceError, match="is capturing a CUDA graph"):
+        dp.asarray(theirs)
+    with pytest.raises(dp.DeviceError, match="is capturing a CUDA graph"):
+        x.__dlpack__(stream=int(stream.handle))
+    np.testing.assert_array_equal((x + 1).asnumpy(), VALUES + 1)  # other work goes on
+    assert cuda.cuStreamEndCapture(stream.handle)[0] == 0
+    np.testing.assert_array_equal((dp.asarray(theirs) + x).asnumpy(), VALUES * 2)
+
+
 @pytest.mark.parametrize("takes_version", [True, False])
 def test_dlpack_before_version_1(gpu: dp.Device, stream: Any, takes_version: bool) -> None:
     theirs = WithDLPack(stream, VALUES[::-1].T.copy("F"))
