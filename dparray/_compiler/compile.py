@@ -21,7 +21,7 @@ from dparray._codegen.elementwise import function_of
 from dparray._compiler import abi, cache, store
 from dparray._compiler.kernel import NO_ADVICE, Kernel
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
-from dparray._compiler.targets import DIMENSIONS, EmissionError, back_end
+from dparray._compiler.targets import APPROXIMATE, DIMENSIONS, EmissionError, back_end
 from dparray._driver import driver_of, processor, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
@@ -70,9 +70,9 @@ def obtain_kernel(
     Args:
         function: a Python function in the kernel language.
         types: type keys, the item first.
-        options: ``debug``, ``inline_threshold``, ``fp_contract``, ``dimensions``, the number of
-            dimensions of the range for a kernel without an item, and ``checked`` if the last
-            parameter is the record of checks. ``widens``: its types are those of numba-dpex.
+        options: ``debug``, ``inline_threshold``, ``fastmath``, ``fp_contract``, ``dimensions``, the
+            number of dimensions of the range for a kernel without an item, and ``checked`` if the
+            last parameter is the record of checks. ``widens``: its types are those of numba-dpex.
         target: the target of the device.
         labels: the parameters with their types, for error messages.
         queue: the queue of the launch; its driver loads its compiler meanwhile.
@@ -338,7 +338,10 @@ def compile_kernel(
             compiler.prepare(program)
             entry, text = llvm.module(program)
             text += DIMENSIONS.format(options.get("dimensions") or parse(types[0]).ndim)
-            compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))
+            is_fast = options.get("fastmath", False)
+            text += APPROXIMATE * is_fast
+            contracts = bool(options.get("fp_contract") or is_fast)
+            compiled = compiler.optimised(text, target, contracts)
         except Refusal as refusal:
             message = described_refusal(refusal, function, (labels or types)[own])
             raise _compile_error(message, details=message) from None

@@ -21,6 +21,8 @@ from dparray._driver.interface import Target
 
 #: The line of a module that states the range of a kernel.
 DIMENSIONS = "\n; dimensions of the range: {}\n"
+#: The line of a module whose divisions and square roots of float32 may be approximate.
+APPROXIMATE = "\n; approximate divisions and square roots\n"
 #: The folder of each back end, below `back_ends`.
 FOLDERS = {"spirv64": "spirv", "ptx": "ptx", "host": "host"}
 

@@ -101,7 +101,7 @@ class KernelFunction:
 
     Attributes:
         py_func: the Python function.
-        options: ``debug`` and ``inline_threshold``, if given.
+        options: ``debug``, ``fastmath`` and ``inline_threshold``, if given.
 
     Example:
         >>> @dp.kernel

@@ -564,11 +564,11 @@ def test_device_names_are_completed(shell: Any, typed: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "wanted"),
     [
-        ("@dp.kernel(", ["debug=", "inline_threshold=", "range="]),
+        ("@dp.kernel(", ["debug=", "fastmath=", "inline_threshold=", "range="]),
         ("@dp.kernel(de", ["debug="]),
         ("@kernel(range=lambda x: dp.Range.like(x), in", ["inline_threshold="]),
         ("add = dp.kernel(debug=True, r", ["range="]),
-        ("@dp.device_func(", ["debug=", "inline_threshold="]),
+        ("@dp.device_func(", ["debug=", "fastmath=", "inline_threshold="]),
         ("with dp.config.override(la", ["lazy="]),
         ("dp.zeros(3, usm_type='s", ["shared"]),
         ("%dp_memory re", ["release", "reset_peak"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import math
 import signal
 import threading
 from typing import Any
@@ -31,6 +32,11 @@ def gpu(driver: StandIn) -> Any:
 def add_position(item: Any, x: Any, factor: Any) -> None:
     i = item.get_id(0)
     x[i] += factor * i
+
+
+def quotients(item: Any, x: Any, y: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = math.sqrt(x[i] / y[i] * x[i] + y[i])
 
 
 @dp.kernel
@@ -323,3 +329,19 @@ def test_an_element_keeps_its_value_until_it_is_read(gpu: Any) -> None:
     element, copy = x[7], x[8:9].copy()
     x[7:9] = -1
     assert (float(element), float(copy[0]), float(x[7])) == (7, 8, -1)
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_divisions_and_roots_are_approximate_only_with_fastmath(gpu: Any, is_fast: bool) -> None:
+    kernel = dp.kernel(quotients, fastmath=is_fast)
+    values = np.random.default_rng(3).uniform(1, 9, (2, 500)).astype("f4")
+    x, y = (dp.asarray(each, device=gpu) for each in values)
+    out = dp.empty_like(x)
+    dp.call_kernel(kernel, Range(x.size), x, y, out)
+    exact = np.sqrt(values[0] / values[1] * values[0] + values[1])
+    np.testing.assert_array_max_ulp(out.asnumpy(), exact, 3)
+    (text,) = kernel.inspect_spirv().values()
+    for rounded, approximate in [("div.rn", "div.full"), ("sqrt.rn", "sqrt.approx")]:
+        assert (f"{approximate}.f32" in text) == is_fast, text
+        assert (f"{rounded}.f32" in text) != is_fast, text
+    assert ("fma.rn" in text) == is_fast

@@ -8,7 +8,7 @@ from functools import partial
 from dparray._compiler.abi import DECLARED, Function, contracted, function_of, split
 from dparray._compiler.back_ends.ptx.definitions import definitions
 from dparray._compiler.back_ends.ptx.work_items import Launch
-from dparray._compiler.targets import DIMENSIONS
+from dparray._compiler.targets import APPROXIMATE, DIMENSIONS
 from dparray.exceptions import KernelCompileError
 
 _HEAD = re.compile(
@@ -30,6 +30,14 @@ _REMAINDER = re.compile(
     r"(?P<type>half|float|double) (?P<left>[^,\n]+), (?P<right>[^,\n]+)",
     re.MULTILINE,
 )
+# Instructions of PTX with errors of at most 2 ulp and 1 ulp, for float32.
+_DIVISION = re.compile(
+    r"^(  %\S+ =) fdiv (?:reassoc nsz )?(float [^,\n]+), ([^,\n]+)", re.MULTILINE
+)
+_ROOT = "@_Z4sqrtf("
+_APPROXIMATIONS = """declare float @llvm.nvvm.div.full(float, float)
+declare float @llvm.nvvm.sqrt.approx.f(float)
+"""
 # The memory for a launch's local accessors; its size is an argument of the launch.
 _DYNAMIC = "@dparray_dynamic = external addrspace(3) global [0 x i8], align 16\n"
 
@@ -66,6 +74,9 @@ def translated(text: str, launch: Launch, *, contract: bool = False) -> str:
     text = _REMAINDER.sub(partial(_with_fmod, wanted), text)
     if contract:
         text = contracted(text)
+    if APPROXIMATE in text:
+        text = _DIVISION.sub(r"\1 call float @llvm.nvvm.div.full(\2, float \3)", text)
+        text = text.replace(_ROOT, "@llvm.nvvm.sqrt.approx.f(") + _APPROXIMATIONS
     return f"{text}\n{definitions(wanted, launch)}"
 
 
