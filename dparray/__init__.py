@@ -32,8 +32,8 @@ _driver.prepare()
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
     from dparray import _imports, _satellites
-    from dparray._functions import error_boundary as _boundary
     from dparray._functions import missing_names as _missing_names
+    from dparray._functions import public as _boundary
     from dparray._functions import single_precision as _single_precision
     from numpy import (
         bool_ as bool,

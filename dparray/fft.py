@@ -22,9 +22,8 @@ from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._driver import traits_of
-from dparray._functions.error_boundary import guard
 from dparray._functions.joining import concat
-from dparray._functions.public import public
+from dparray._functions.public import guard, public
 from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
 from dparray._imports import refuse_calls

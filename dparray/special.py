@@ -115,7 +115,7 @@ from dparray._array.operands import (
 from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.elementwise import cbrt, exp2, expm1, log1p, where
-from dparray._functions.error_boundary import guard
+from dparray._functions.public import guard
 from dparray._functions.reductions import max as _max
 from dparray._functions.reductions import sum as _sum
 from dparray._functions.ufunc_options import apply_with_options

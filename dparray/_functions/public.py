@@ -1,4 +1,4 @@
-"""The decorator for public functions, which states the handling of operands once.
+"""Public functions: one record for each, which the wrapper of its calls reads.
 
 ``@public(small=np.sum, takes=("axis", "keepdims"))`` adds these steps before the body of a
 function:
@@ -10,23 +10,30 @@ call, with the options that do not have their defaults;
 3. the operands are converted to arrays, on one queue if there are several;
 4. ``out`` is checked to be an array on that queue.
 
-With ``converts=False`` the function itself does the last two steps.
+With ``converts=False`` the function itself does the last two steps. The decorator adds the errors
+of these steps and of axes to the docstring, before its example.
 
-The decorator adds the errors of these steps and of axes to the docstring, before its example.
-
-The error boundary (:mod:`dparray._functions.error_boundary`) is not among them: functions call each
-other without it. It takes the fast path itself, so that a call of a user passes one wrapper.
+:func:`guard` wraps the functions that users call; functions call each other without it. Any invalid
+argument without a message of its own, such as a string for an axis, fails inside with a Python or
+NumPy error. That error leaves the namespace as an :class:`~dparray.exceptions.ArgumentError` that
+names the function and its arguments, with the original error as its cause. Keywords that a function
+does not have are translated before the call: the standard takes most arguments by position only,
+but NumPy's documentation names them, as in ``dp.allclose(a=x, b=y)``. NumPy arguments that are
+omitted on purpose raise an error with the reason.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import cached_property
+from types import FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from dparray import _dtypes, _placement, _satellites, exceptions
 from dparray._array.host_fastpath import call_small, small_function
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
@@ -38,6 +45,14 @@ from dparray._array.operands import (
     on_queue_of,
     overriding,
 )
+from dparray._functions import single_precision
+from dparray._hooks import note_call, recent
+from dparray.exceptions import (
+    ArgumentError,
+    DparrayError,
+    ExecutionPlacementError,
+    HostConversionError,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,6 +61,172 @@ F = TypeVar("F", bound=Callable[..., Any])
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MISSING = inspect.Parameter.empty
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_KEYWORD = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+_FIELDS = "arrays have no fields to order by"
+_SUBCLASSES = "arrays have no subclasses"
+_PICKLES = "files contain numbers only and are never unpickled"
+
+#: Arguments of NumPy functions that dparray does not have, and the reasons. If the value is NumPy's
+#: default, the argument is ignored.
+REASONS = {
+    "like": "choose the placement with device= or sycl_queue=",
+    "subok": _SUBCLASSES,
+    "order": _FIELDS,
+    "casting": "convert the result: x.astype(dtype)",
+    "interpolation": "it is called method= now",
+    "newshape": "it is called shape= now",
+    "encoding": _PICKLES,
+    "fix_imports": _PICKLES,
+    "max_header_size": _PICKLES,
+    "einsum_call": "it is for NumPy's own use",
+    "style": "NumPy no longer uses it",
+    "ndmax": "lists become arrays of numbers at every depth",
+    "max_work": "comparing allocations is exact and fast",
+    "legacy": "NumPy's other generators are not reproduced",
+}
+
+#: Arguments that the newest NumPy removed.
+_FORMER = frozenset({"interpolation", "newshape"})
+
+#: Positional parameters of NumPy functions without a signature.
+_UNDOCUMENTED = {
+    "arange": ("start", "stop", "step", "dtype"),
+    "bincount": ("x", "weights", "minlength"),
+    "can_cast": ("from_", "to", "casting"),
+    "copyto": ("dst", "src", "casting", "where"),
+    "dot": ("a", "b", "out"),
+    "lexsort": ("keys", "axis"),
+    "may_share_memory": ("a", "b", "max_work"),
+    "packbits": ("a", "axis", "bitorder"),
+    "putmask": ("a", "mask", "values"),
+    "ravel_multi_index": ("multi_index", "dims", "mode", "order"),
+    "shares_memory": ("a", "b", "max_work"),
+    "unpackbits": ("a", "axis", "count", "bitorder"),
+    "unravel_index": ("indices", "shape", "order"),
+}
+#: NumPy modules that NumPy imports lazily.
+_NAMESPACES = {
+    "dparray.fft": "fft",
+    "dparray.linalg": "linalg",
+    "dparray.random": "random",
+    "dparray.testing": "testing",
+}
+
+
+class PublicFunction:
+    """The record of a public function.
+
+    Attributes:
+        function: the function, with the steps of :func:`public`.
+        arrays: the names of its array parameters.
+        index: the parameter whose values are indices, a mask or counts.
+        converts: whether operands become arrays and ``out`` is checked.
+        fast: its fast path, if it has one.
+        general: the function without the fast path.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arrays: Sequence[str] = (),
+        index: str = "",
+        converts: bool = True,
+    ) -> None:
+        self.function = self.general = function
+        self.arrays, self.index, self.converts = tuple(arrays), index, converts
+        self.fast: Any = None
+
+    @cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """Its parameters by name."""
+        return inspect.signature(self.function).parameters
+
+    @cached_property
+    def by_position(self) -> list[str]:
+        """The names of the parameters that may be passed by position."""
+        return [key for key, p in self.parameters.items() if p.kind in _BY_POSITION]
+
+    @cached_property
+    def keywords(self) -> frozenset[str]:
+        """The keywords that it has itself."""
+        return frozenset(key for key, p in self.parameters.items() if p.kind in _BY_KEYWORD)
+
+    @cached_property
+    def numpy_function(self) -> Callable[..., Any] | None:
+        """The NumPy function of its name."""
+        function = self.function
+        if "." in function.__qualname__:
+            return None
+        module = _NAMESPACES.get(".".join(function.__module__.split(".")[:2]))
+        namespace = np if module is None else getattr(np, module)
+        theirs = getattr(namespace, function.__name__, None)
+        return theirs if callable(theirs) else None
+
+    @cached_property
+    def numpy_parameters(self) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+        """The positional parameters of the NumPy function, and the defaults of all."""
+        if self.numpy_function is None:
+            return (), {}
+        try:
+            parameters = inspect.signature(self.numpy_function).parameters.values()
+        except ValueError:
+            names = _UNDOCUMENTED.get(self.function.__name__, ())
+            return names, dict.fromkeys(names, _MISSING) | {"like": None, "subok": False}
+        return (
+            tuple(p.name for p in parameters if p.kind in _BY_POSITION),
+            {p.name: p.default for p in parameters},
+        )
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Its parameter names by NumPy's, where they differ."""
+        by_position, theirs = self.numpy_parameters
+        return {
+            numpy_name: own
+            for numpy_name, own in zip(by_position, self.by_position, strict=False)
+            if numpy_name not in self.parameters and own not in theirs
+        }
+
+    def translated(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a call with NumPy's keywords replaced by dparray's.
+
+        Raises:
+            ArgumentError: an argument is omitted on purpose.
+        """
+        theirs = self.numpy_parameters[1]
+        own: dict[str, Any] = {}
+        for name, value in kwargs.items():
+            if name in self.parameters:
+                own[name] = value
+            elif name in self.names:
+                own[self.names[name]] = value
+            elif name in theirs and _is_default(value, theirs[name]):
+                continue
+            elif name in REASONS and (name in theirs or (theirs and name in _FORMER)):
+                raise ArgumentError(
+                    f"{self.function.__name__}: {name}= is not supported: {REASONS[name]}"
+                )
+            else:
+                own[name] = value
+        positional = list(args)
+        for parameter in list(self.parameters.values())[len(args) :]:
+            if parameter.kind is not parameter.POSITIONAL_ONLY or parameter.name not in own:
+                break
+            positional.append(own.pop(parameter.name))
+        return tuple(positional), own
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (
+        isinstance(value, str | int | float) and type(value) is type(default) and value == default
+    )
+
+
+#: The records of the functions made public.
+_records: dict[Callable[..., Any], PublicFunction] = {}
 
 
 def public(
@@ -80,15 +261,15 @@ def public(
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        parameters = inspect.signature(function).parameters
-        arrays = tuple(operands) or (next(iter(parameters)),)
+        record = PublicFunction(function, operands, index, converts)
+        parameters = record.parameters
+        arrays = record.arrays = record.arrays or (next(iter(parameters)),)
         function.__doc__ = _with_errors(function.__doc__, parameters, arrays)
-        fast = None
         if small is not None and small_function is not None:
             named = {key: p for key, p in parameters.items() if p.kind not in _VARIADIC}
             passed = (*arrays, *takes)
             special = "dtype" if mode in ("create", "convert") else index
-            fast = small_function(
+            record.fast = small_function(
                 small,
                 when,
                 tuple(named),
@@ -99,16 +280,15 @@ def public(
                 passed.index(special) if special in passed else -1,
                 mode,
             )
-        general = (
-            function
-            if mode in ("join", "create")
-            else _with_operands(function, arrays, index, converts)
-        )
-        if fast is None and general is function:
+        if mode not in ("join", "create"):
+            record.general = _with_operands(function, record)
+        if record.fast is None and record.general is function:
             return function
-        made = _calling(fast, general) if fast is not None else general
-        steps[made] = Steps(fast, general)
-        return functools.update_wrapper(named_after(function, made), function)
+        call = record.general if record.fast is None else _calling(record.fast, record.general)
+        wrapper: Any = functools.update_wrapper(named_after(function, call), function)
+        record.function = wrapper
+        _records[wrapper] = record
+        return wrapper
 
     return decorate
 
@@ -126,17 +306,6 @@ def _with_errors(text: str | None, names: Container[str], arrays: Sequence[str])
     return f"{before}{lines}\n{indent}{title}{example}"
 
 
-class Steps(NamedTuple):
-    """The parts of a public function: its fast path, if it has one, and the general path."""
-
-    fast: Any
-    general: Callable[..., Any]
-
-
-#: The parts of the functions made public.
-steps: dict[Callable[..., Any], Steps] = {}
-
-
 def named_after(function: Callable[..., Any], wrapper: Any) -> Any:
     """Return a wrapper whose frame has the name of a function, where profiles and events look."""
     wrapper.__code__ = wrapper.__code__.replace(co_name=function.__name__)
@@ -145,69 +314,74 @@ def named_after(function: Callable[..., Any], wrapper: Any) -> Any:
 
 def _calling(fast: Any, general: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = call_small(fast, args, kwargs)
-        return general(*args, **kwargs) if found is None else found
+        result = call_small(fast, args, kwargs)
+        return general(*args, **kwargs) if result is None else result
 
     return call
 
 
-def _with_operands(
-    function: Callable[..., Any], arrays: tuple[str, ...], index: str, converts: bool
-) -> Callable[..., Any]:
+def _with_operands(function: Callable[..., Any], record: PublicFunction) -> Callable[..., Any]:
     """Return a function that hands over to the class of an operand, or converts its operands."""
-    parameters = inspect.signature(function).parameters
+    arrays, index, parameters = record.arrays, record.index, record.parameters
     defaults = {key: p.default for key, p in parameters.items()}
-    by_position = [key for key, p in parameters.items() if p.kind in _BY_POSITION]
-    needed, has_out = len(arrays), "out" in parameters
-    come_first = by_position[:needed] == list(arrays)
+    by_position = record.by_position
+    count, has_out = len(arrays), "out" in parameters
+    arrays_come_first = by_position[:count] == list(arrays)
     first_option = by_position.index("out") if "out" in by_position else len(parameters) + 1
     index_at = by_position.index(index) if index else 0
 
     def call(*args: Any, **kwargs: Any) -> Any:
         # The usual call needs nothing: arrays of one queue by position, and no output.
         if (
-            come_first
-            and needed <= len(args) <= first_option
+            arrays_come_first
+            and count <= len(args) <= first_option
             and type(args[0]) is ndarray
             and not (kwargs and ((has_out and "out" in kwargs) or index in kwargs))
             and (not kwargs or overriding(kwargs.values()) is None)
             and not (index and isinstance(args[min(index_at, len(args) - 1)], np.ndarray))
         ):
             queue = args[0].queue
-            for other in args[1:needed] if needed > 1 else ():
+            for other in args[1:count] if count > 1 else ():
                 if type(other) is not ndarray or other.queue is not queue:
                     break
             else:
                 return function(*args, **kwargs)
-        if come_first and len(args) == needed and not kwargs and hasattr(type(args[0]), OVERRIDE):
+        if (
+            arrays_come_first
+            and len(args) == count
+            and not kwargs
+            and hasattr(type(args[0]), OVERRIDE)
+        ):
             return dispatch_override(function, args)
         return in_general(args, kwargs)
 
     def in_general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        given = {**dict(zip(by_position, args, strict=False)), **kwargs}
-        values = {key: given.get(key, defaults[key]) for key in arrays}
-        is_twice = len(given) < min(len(args), len(by_position)) + len(kwargs)
-        if is_twice or any(x is _MISSING for x in values.values()):
-            return function(*args, **kwargs)  # which raises an error
-        if index and isinstance(given.get(index), np.ndarray):
-            indexed = next(each for each in arrays if each != index)
-            given[index] = on_queue_of(values[indexed], given[index])
-            values = {key: given.get(key, x) for key, x in values.items()}
+        arguments = {**dict(zip(by_position, args, strict=False)), **kwargs}
+        values = {key: arguments.get(key, defaults[key]) for key in arrays}
+        is_repeated = len(arguments) < min(len(args), len(by_position)) + len(kwargs)
+        if is_repeated or any(x is _MISSING for x in values.values()):
+            return function(*args, **kwargs)  # which raises the error
+        if index and isinstance(arguments.get(index), np.ndarray):
+            indexed = next(name for name in arrays if name != index)
+            arguments[index] = on_queue_of(values[indexed], arguments[index])
+            values = {key: arguments.get(key, x) for key, x in values.items()}
         more = args[len(by_position) :]
-        if overriding((*given.values(), *more)) is not None:
+        if overriding((*arguments.values(), *more)) is not None:
             options = {
                 key: value
-                for key, value in given.items()
+                for key, value in arguments.items()
                 if key not in arrays and value is not defaults.get(key, _MISSING)
             }
             return dispatch_override(function, (*values.values(), *more), **options)
-        if converts:
+        if record.converts:
             values = _converted(function.__name__, values)
-            if has_out and given.get("out") is not None:
-                check_out(function.__name__, tuple(values.items()), given["out"])
-        given |= {key: x for key, x in values.items() if key in given or x is not defaults[key]}
-        in_order = [given.pop(key) for key in by_position[: len(args)]]
-        return function(*in_order, *more, **given)
+            if has_out and arguments.get("out") is not None:
+                check_out(function.__name__, tuple(values.items()), arguments["out"])
+        arguments |= {
+            key: x for key, x in values.items() if key in arguments or x is not defaults[key]
+        }
+        in_order = [arguments.pop(key) for key in by_position[: len(args)]]
+        return function(*in_order, *more, **arguments)
 
     return call
 
@@ -230,3 +404,156 @@ def array_method(name: str) -> Callable[[F], F]:
         return function
 
     return attach
+
+
+_STRAY = (
+    *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError),
+    *(NotImplementedError, RecursionError, TypeError, ValueError),
+)
+#: Clear as they are: indices out of range, overflowing numbers, singular matrices.
+_MEANT = (DparrayError, IndexError, OverflowError)
+_INSIDE = ("dparray", "numpy", "dpnp", "dpctl", "contextlib", "functools")
+
+#: Functions that are called often and check all of their arguments.
+_CHECKED = frozenset(
+    {"all", "any", "argmax", "argmin", "matmul", "mean", "prod", "ptp", "std", "sum", "var"}
+    | {"amax", "amin", "eval", "max", "min"}
+)
+_CHECKED_MODULES = ("dparray._functions.elementwise", "dparray._kernel", "dparray.kernel_api")
+
+
+def called_apart(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function with operands on several queues if a policy combines them.
+
+    Otherwise return ``NotImplemented``.
+    """
+    if not _placement.in_force:
+        return NotImplemented
+    return _satellites.provider("placement").called_together(function, args, kwargs)
+
+
+def guard(owner: Any, names: Iterable[str] | None = None) -> None:
+    """Wrap the functions of a module or class so that only dparray errors leave them.
+
+    Args:
+        owner: a module or a class; only functions that dparray defines are wrapped.
+        names: the names of the functions; all public ones by default.
+    """
+    guarded: dict[FunctionType, Any] = {}
+    for name in list(vars(owner)) if names is None else names:
+        value = vars(owner).get(name)
+        if not name.startswith("_") and name not in _CHECKED and _lets_errors_out(value):
+            setattr(owner, name, guarded.get(value) or guarded.setdefault(value, _guarded(value)))
+
+
+def published(value: Any) -> Any:
+    """Return a lazily imported member of the namespace, wrapped and with its public name."""
+    if _lets_errors_out(value):
+        value = _guarded(value)
+    if callable(value) and getattr(value, "__module__", "").startswith("dparray._"):
+        value.__module__ = "dparray"
+    return value
+
+
+def _lets_errors_out(value: Any) -> bool:
+    return (
+        isinstance(value, FunctionType)
+        and value.__module__.startswith("dparray")
+        and not value.__module__.startswith(_CHECKED_MODULES)
+    )
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    is_single = function.__name__ in single_precision.NAMES
+    record = _records.get(function) or PublicFunction(function)
+    fast, general = record.fast, record.general
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if fast is not None:
+            result = call_small(fast, args, kwargs)
+            if result is not None:
+                return result
+        mark = recent[-1] if recent else None
+        if kwargs and not kwargs.keys() <= record.keywords:
+            args, kwargs = record.translated(args, kwargs)
+        try:
+            # Without this flag, each call on small arrays would cost a twentieth more.
+            may_be_bfloat16 = is_single and _dtypes.is_bfloat16_used
+            if may_be_bfloat16 and single_precision.takes_bfloat16(args, kwargs):
+                return single_precision.in_single(function, args, kwargs)
+            result = general(*args, **kwargs)
+            if recent and recent[-1] is not mark:
+                note_call(function.__name__, mark, args[:1] if result is None else result)
+            return result
+        except HostConversionError:
+            taken = dispatch_override(function, args, **kwargs)
+            if taken is NotImplemented:
+                raise
+            return taken
+        except ExecutionPlacementError:
+            result = called_apart(function, args, kwargs)
+            if result is NotImplemented:
+                raise
+            return result
+        except _MEANT:
+            raise
+        except _STRAY as error:
+            if not _came_from_inside(error):
+                raise
+            raise ArgumentError(_message(function, error, args, kwargs)) from error
+        except MemoryError as error:
+            if isinstance(error, DparrayError):
+                raise
+            text = _message(function, error, args, kwargs)
+            text = text.replace("invalid argument", "an argument is too large", 1)
+            raise exceptions.MemoryError(text) from error
+
+    return functools.update_wrapper(named_after(function, call), function)
+
+
+def _came_from_inside(error: BaseException) -> bool:
+    """Return whether an error is neither about the call itself nor raised by a user function."""
+    if type(error).__name__ == "LinAlgError":
+        return False
+    step: TracebackType | None = error.__traceback__
+    step = None if step is None else step.tb_next
+    while step is not None and step.tb_frame.f_globals.get("__name__") == __name__:
+        step = step.tb_next
+    if step is None:  # the arguments do not match the signature; Python's message is specific
+        return False
+    while step is not None:
+        module = str(step.tb_frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] not in _INSIDE:
+            return False
+        step = step.tb_next
+    return True
+
+
+def _message(
+    function: Callable[..., Any], error: BaseException, args: Any, kwargs: dict[str, Any]
+) -> str:
+    name = function.__name__
+    text = str(error) or type(error).__name__
+    if text.startswith(f"{name}: "):
+        return text
+    try:
+        arguments = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError:
+        arguments = kwargs
+    shown = ", ".join(f"{key}={_shown(value)}" for key, value in arguments.items() if key != "self")
+    return f"{name}: invalid argument ({text}); called with: {shown}"
+
+
+def _shown(value: Any) -> str:
+    """Describe an argument briefly, without computing or copying anything."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is not None and dtype is not None:
+        return f"{type(value).__name__} of shape {shape} and dtype {dtype}"
+    if isinstance(value, str | int | float | complex | type(None)):
+        return f"{value!r:.60}"
+    if isinstance(value, list | tuple) and len(value) < 5:
+        inside = ", ".join(map(_shown, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return f"a {type(value).__name__}"

@@ -10,7 +10,7 @@ In: a seed and parameters. Out: arrays on the generator's queue. Imports: rows u
 import sys as _sys
 import typing as _typing
 
-from dparray._functions.error_boundary import guard as _guard
+from dparray._functions.public import guard as _guard
 from dparray._imports import refuse_calls
 from dparray.random import global_state, in_kernels
 from dparray.random.generator import Generator

@@ -1,6 +1,6 @@
 """Every public function with each argument wrong in turn: the error is always one of dparray's.
 
-Errors raised inside leave the namespace through :mod:`dparray._functions.error_boundary`.
+Errors raised inside leave the namespace through :mod:`dparray._functions.public`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._functions import error_boundary
+from dparray._functions.public import guard
 
 NAMESPACES = {
     "dp": dp,
@@ -178,7 +178,7 @@ def test_a_bug_of_dparray_is_not_blamed_on_the_argument() -> None:
 
     mistaken.__module__ = "dparray.lib"
     owner = types.SimpleNamespace(mistaken=mistaken)
-    error_boundary.guard(owner)
+    guard(owner)
     assert owner.mistaken is not mistaken
     with pytest.raises(NameError, match="no_such_name"):
         owner.mistaken(3)

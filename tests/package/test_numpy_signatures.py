@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._functions import numpy_keywords
+from dparray._functions.public import REASONS, PublicFunction
 
 NAMESPACES = {
     "dp": (dp, np),
@@ -57,11 +57,11 @@ CASES = list(shared())
 def test_functions_take_numpys_arguments() -> None:
     missing = []
     for name, own, theirs in CASES:
-        taken = inspect.signature(own).parameters.keys() | numpy_keywords.names(own).keys()
+        taken = inspect.signature(own).parameters.keys() | PublicFunction(own).names.keys()
         for parameter in inspect.signature(theirs).parameters.values():
             if parameter.kind in (P.VAR_POSITIONAL, P.VAR_KEYWORD) or name in EXCEPTIONS:
                 continue
-            if parameter.name not in taken | numpy_keywords.REASONS.keys():
+            if parameter.name not in taken | REASONS.keys():
                 missing.append(f"{name} has no {parameter.name}=")
     assert not missing
 
@@ -70,7 +70,7 @@ def test_functions_take_numpys_arguments() -> None:
 def test_arguments_have_numpys_order() -> None:
     other_order = []
     for name, own, theirs in CASES:
-        renamed = numpy_keywords.names(own)
+        renamed = PublicFunction(own).names
         ours = by_position(own)
         expected = [renamed.get(each, each) for each in by_position(theirs)]
         expected = [each for each in expected if each in ours]
