@@ -186,7 +186,7 @@ def _fill(
     else:
         ordered = sort(lines)
         if result.size and can_pick(ordered, dtype):
-            rows = reshape(result, (fractions.size, -1))
+            rows: Any = [result] if fractions.size == 1 else reshape(result, (fractions.size, -1))
             for number, fraction in enumerate(fractions.flat):
                 _pick_by_kernel(ordered, rows[number], method, float(fraction))
             return
@@ -220,7 +220,7 @@ def _dtype_of_fractions(q: Any) -> np.dtype[Any]:
 
 def _lines(x: ndarray, axes: tuple[int, ...], kept: tuple[int, ...]) -> ndarray:
     """Return an array with the elements along the given axes as the last axis."""
-    if x.ndim == len(axes) == 1:
+    if axes == (x.ndim - 1,):
         return x
     moved = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
     return reshape(moved, (*kept, math.prod(x.shape[at] for at in axes)))

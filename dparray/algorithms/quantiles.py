@@ -12,7 +12,6 @@ import numpy as np
 from dparray._array.ndarray import materialize, ndarray
 from dparray._driver import traits_of
 from dparray._kernel.decorators import device_func
-from dparray._kernel.launch import call_kernel
 from dparray._layout import Layout
 from dparray.algorithms.launches import Launch, known
 from dparray.algorithms.ranges import kernel_of
@@ -48,17 +47,21 @@ def can_pick(ordered: ndarray, dtype: np.dtype[Any]) -> bool:
 def write_quantile(
     ordered: ndarray, out: ndarray, low: int, high: int, weight: float, is_chosen: bool
 ) -> None:
-    """Write one quantile of each line to the C-contiguous array ``out``, in one launch."""
-    dtype, count = out.dtype.type, ordered.shape[-1]
-    kernel = kernel_of(make_quantile_kernel, dtype, is_chosen, ordered.dtype.kind == "f")
-    call_kernel(
-        kernel,
-        Range(out.size),
-        *(each if each.ndim == 1 else each.reshape(-1) for each in (ordered, out)),
-        *(np.int64(each) for each in (count, low, high)),
-        dtype(weight),
-        dtype(1 - weight),
-    )
+    """Write one quantile of each line of a C-contiguous array to another one, in one launch."""
+    dtype, numbers = out.dtype.type, (ordered.shape[-1], low, high)
+
+    def make() -> Launch:
+        kernel = kernel_of(make_quantile_kernel, dtype, is_chosen, ordered.dtype.kind == "f")
+        weights = dtype(weight), dtype(1 - weight)
+        return Launch(kernel, Range(out.size), "r", "w", *map(np.int64, numbers), *weights)
+
+    key = ordered.queue, ordered.dtype, dtype, out.size, *numbers, weight, is_chosen
+    known(("pick", traits_of(ordered.queue), *key), make)(*map(_vector, (ordered, out)))
+
+
+def _vector(x: ndarray) -> Layout:
+    """Return the layout of a C-contiguous array as a vector."""
+    return materialize(x)._replace(shape=(x.size,), strides=(x.itemsize,))
 
 
 def can_select(x: ndarray, dtype: np.dtype[Any]) -> bool:
