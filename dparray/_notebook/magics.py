@@ -133,9 +133,9 @@ def time_statement(
 
     def run() -> None:
         exec(code, scope)
-        made = [x for name in (_RESULT, *names) for x in arrays_in(scope.get(name))]
-        evaluate(*made)
-        queues.update(x.queue for x in made)
+        arrays = [x for name in (_RESULT, *names) for x in arrays_in(scope.get(name))]
+        evaluate(*arrays)
+        queues.update(x.queue for x in arrays)
         for queue in queues:
             queues_module.wait(queue)
 

@@ -217,20 +217,20 @@ class Recorder:
         begun, inside = local.begun.pop() if local.begun else (None, [])
         self._seen(queue)
         if inside:  # Its operations are recorded separately, and time is counted once.
-            found = inside
+            records = inside
         else:
-            found = [self._add("library", function, queue, frame, start, nbytes)]
+            records = [self._add("library", function, queue, frame, start, nbytes)]
             if begun is not None:
-                found[0].ends = (begun, _mark(queue))
-        for raw in found:
+                records[0].ends = (begun, _mark(queue))
+        for raw in records:
             raw.because, raw.usm_type = raw.because or because, raw.usm_type or usm_type
         site, line, operations, usm_type = local.evaluated
         if function == "an expression" and site is not None and site == _site_of(frame):
-            for raw in found:
+            for raw in records:
                 raw.line, raw.usm_type = line, usm_type
                 raw.operations = raw.operations or (raw.name if inside else operations)
         if local.begun:
-            local.begun[-1][1].extend(found)
+            local.begun[-1][1].extend(records)
 
     def _on_host(
         self,
@@ -375,11 +375,11 @@ def _mark(queue: Any) -> Any:
 
 def _offsets(raw: list[_Raw]) -> dict[Any, float]:
     """Return how far the host's clock is ahead of the device's, for each queue."""
-    found: dict[Any, float] = {}
-    for each in raw:
-        if each.driver_event is not None:
-            submitted, _, _ = driver_of(each.queue).times(each.driver_event)
-            ahead = each.asked - submitted * 1e-9
-            found[each.queue] = max(found.get(each.queue, ahead), ahead)
+    offsets: dict[Any, float] = {}
+    for record in raw:
+        if record.driver_event is not None:
+            submitted, _, _ = driver_of(record.queue).times(record.driver_event)
+            ahead = record.asked - submitted * 1e-9
+            offsets[record.queue] = max(offsets.get(record.queue, ahead), ahead)
     # If both are the same clock, the device's queue reads it slightly later.
-    return {queue: 0.0 if abs(ahead) < 0.1 else ahead for queue, ahead in found.items()}
+    return {queue: 0.0 if abs(ahead) < 0.1 else ahead for queue, ahead in offsets.items()}

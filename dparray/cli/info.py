@@ -35,11 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the information; return 1 if no device can hold arrays."""
-    found = gather()
-    if arguments.speed and found["error"] is None:
-        found["speed"] = speeds()
-    print(json.dumps(found, indent=2) if arguments.json else as_text(found))
-    usable = any(device["usable"] for device in all_devices(found))
+    facts = gather()
+    if arguments.speed and facts["error"] is None:
+        facts["speed"] = speeds()
+    print(json.dumps(facts, indent=2) if arguments.json else as_text(facts))
+    usable = any(device["usable"] for device in all_devices(facts))
     if not usable:
         print(
             "dparray info: no device of this machine can hold arrays; run `dparray doctor`",
@@ -48,16 +48,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if usable else 1
 
 
-def all_devices(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def all_devices(facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Return every device of a :func:`gather` result."""
-    for entry in found["platforms"]:
+    for entry in facts["platforms"]:
         yield from entry["devices"]
 
 
 def gather() -> dict[str, Any]:
     """Return versions, drivers, platforms and devices as JSON-compatible values."""
     directory = cache.base_directory()
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "dparray": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
@@ -69,11 +69,11 @@ def gather() -> dict[str, Any]:
         "missing": [],
         "cost_model": {},
     }
-    if found["error"] is None:
-        found["platforms"] = [each for driver in drivers() for each in driver.platforms()]
-        found["missing"] = [each._asdict() for each in missing()]
-        found["cost_model"] = _costs()
-    return found
+    if facts["error"] is None:
+        facts["platforms"] = [each for driver in drivers() for each in driver.platforms()]
+        facts["missing"] = [each._asdict() for each in missing()]
+        facts["cost_model"] = _costs()
+    return facts
 
 
 def _error() -> str | None:
@@ -133,11 +133,11 @@ def speeds() -> dict[str, Any]:
     }
 
 
-def _speeds_as_text(found: dict[str, Any]) -> str:
+def _speeds_as_text(facts: dict[str, Any]) -> str:
     """Format a :func:`speeds` result."""
     lines = ["speed of devices, by which dp.placement('fastest') chooses"]
     units = {"memory": "B/s", "reduction": "B/s"}
-    for name, rates in found["devices"].items():
+    for name, rates in facts["devices"].items():
         rows = [("  launch", _duration(rates["launch"]))]
         rows += [
             (f"  {rate}", f"{value / 1e9:.3g} G{units.get(rate, '/s')}" if value else "none")
@@ -145,7 +145,7 @@ def _speeds_as_text(found: dict[str, Any]) -> str:
             if rate != "launch"
         ]
         lines += [name, _rows(rows)]
-    for link in found["links"]:
+    for link in facts["links"]:
         way = f"{link['source']} -> {link['target']}"
         if link["bandwidth"] is None:
             lines.append(f"{way}: the memory is shared")
@@ -174,38 +174,38 @@ def _version(name: str) -> str | None:
 # --- as text --------------------------------------------------------------------------------------
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(facts: dict[str, Any]) -> str:
     """Format a :func:`gather` result."""
     packages = ", ".join(
-        f"{name} {version or 'not installed'}" for name, version in found["packages"].items()
+        f"{name} {version or 'not installed'}" for name, version in facts["packages"].items()
     )
     sections = [
         _rows(
             [
-                ("dparray", found["dparray"]),
-                ("Python", found["python"]),
+                ("dparray", facts["dparray"]),
+                ("Python", facts["python"]),
                 ("packages", packages),
-                ("driver files", found["driver_files"] or "those registered with the system"),
-                ("fast path", found["fast_path"]),
-                ("kernel cache", found["kernel_cache"]),
+                ("driver files", facts["driver_files"] or "those registered with the system"),
+                ("fast path", facts["fast_path"]),
+                ("kernel cache", facts["kernel_cache"]),
             ]
         )
     ]
-    if found["error"]:
-        sections.append(found["error"])
-    if found["cost_model"]:
-        terms = [(f"  {name}", _duration(seconds)) for name, seconds in found["cost_model"].items()]
+    if facts["error"]:
+        sections.append(facts["error"])
+    if facts["cost_model"]:
+        terms = [(f"  {name}", _duration(seconds)) for name, seconds in facts["cost_model"].items()]
         sections.append(f"cost model of the CPU device ({_origin()})\n" + _rows(terms))
-    if "speed" in found:
-        sections.append(_speeds_as_text(found["speed"]))
-    for number, entry in enumerate(found["platforms"]):
+    if "speed" in facts:
+        sections.append(_speeds_as_text(facts["speed"]))
+    for number, entry in enumerate(facts["platforms"]):
         sections.append(
             f"platform {number}: {entry['name']} ({entry['vendor']}), {entry['version']}, "
             f"backend {entry['backend']}"
         )
         sections += [_device_as_text(device) for device in entry["devices"]]
     sections += [
-        f"driver {each['name']}: {each['reason']}; {each['fix']}" for each in found["missing"]
+        f"driver {each['name']}: {each['reason']}; {each['fix']}" for each in facts["missing"]
     ]
     return "\n\n".join(sections)
 

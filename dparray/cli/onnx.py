@@ -81,20 +81,20 @@ def _described(model: Any) -> dict[str, Any]:
 def _inputs(model: Any, sizes: list[str]) -> dict[str, Any]:
     """Return zeros of the declared shapes."""
     known = {}
-    for each in sizes:
-        name, _, number = each.partition("=")
+    for text in sizes:
+        name, _, number = text.partition("=")
         if not number.isdigit():
-            raise dp.exceptions.ArgumentError(f"--size must be NAME=N, as in batch=8, not {each!r}")
+            raise dp.exceptions.ArgumentError(f"--size must be NAME=N, as in batch=8, not {text!r}")
         known[name] = int(number)
-    made = {}
+    inputs = {}
     for info in model.inputs:
         if info.dtype is None or info.shape is None:
             raise dp.exceptions.OnnxError(
                 f"the model does not declare the shape of {info}; call it in a program instead"
             )
         shape = [size if isinstance(size, int) else known.get(str(size), 1) for size in info.shape]
-        made[info.name] = np.zeros(shape, info.dtype)
-    return made
+        inputs[info.name] = np.zeros(shape, info.dtype)
+    return inputs
 
 
 def _timed(model: Any, inputs: dict[str, Any]) -> list[dict[str, Any]]:

@@ -121,25 +121,25 @@ def results(device: Device, elements: int) -> Iterator[dict[str, Any]]:
             yield result
             try:
                 expected = eval(text, {"xp": np, **values})
-                found = dp.asnumpy(eval(text, {"xp": dp, **arrays}))
+                actual = dp.asnumpy(eval(text, {"xp": dp, **arrays}))
                 start = time.perf_counter()
                 again = eval(text, {"xp": dp, **arrays})
                 dp.eval(again)
                 dp.synchronize(device)
                 result["milliseconds"] = round(1e3 * (time.perf_counter() - start), 3)
-                result["status"] = compared(found, expected)
+                result["status"] = compared(actual, expected)
             except Exception as error:
                 result["status"] = f"{type(error).__name__}: {str(error)[:300]}"
 
 
-def compared(found: np.ndarray, expected: Any) -> str:
+def compared(actual: np.ndarray, expected: Any) -> str:
     """Return ``"ok"``, or a description of the difference."""
     expected = np.asarray(expected)
-    if found.shape != expected.shape:
-        return f"shape {found.shape} instead of {expected.shape}"
+    if actual.shape != expected.shape:
+        return f"shape {actual.shape} instead of {expected.shape}"
     with np.errstate(all="ignore"):
-        wide = np.result_type(found.dtype, expected.dtype, np.float64)
-        difference = np.abs(found.astype(wide) - expected.astype(wide))
+        wide = np.result_type(actual.dtype, expected.dtype, np.float64)
+        difference = np.abs(actual.astype(wide) - expected.astype(wide))
         scale = 1 + np.abs(expected.astype(wide))
         worst = float(np.max(difference / scale, initial=0.0))
     return "ok" if worst <= _TOLERANCE else f"differs by {worst:.1e} of the value"

@@ -41,12 +41,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=store.FILE, help="the file to write")
     arguments = parser.parse_args()
     device = Device()
-    made = recorded(_programs(device), device, store.TARGETS)
+    kernels = recorded(_programs(device), device, store.TARGETS)
     gpu = as_nvidia_gpu(device)
-    made |= recorded(_first_programs(gpu), gpu, (store.PTX,))
-    store.write(made, arguments.output)
+    kernels |= recorded(_first_programs(gpu), gpu, (store.PTX,))
+    store.write(kernels, arguments.output)
     size = arguments.output.stat().st_size / 2**20
-    print(f"{len(made)} kernels, {size:.1f} MB: {arguments.output}")
+    print(f"{len(kernels)} kernels, {size:.1f} MB: {arguments.output}")
 
 
 def recorded(

@@ -47,11 +47,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Compile, and print the number of kernels."""
     devices = [Device(arguments.device)] if arguments.device else list(dp.devices())
     devices = devices or [dp.default_device()]  # raises, with the reason
-    found = {"compiled": 0, "loaded": 0}
+    counts = {"compiled": 0, "loaded": 0}
 
     def count(event: str, **values: Any) -> None:
         if event == "compile":
-            found["compiled" if values["origin"] == "compiled" else "loaded"] += 1
+            counts["compiled" if values["origin"] == "compiled" else "loaded"] += 1
 
     start = time.perf_counter()
     stop = _hooks.subscribe(count)
@@ -77,21 +77,21 @@ def run(arguments: argparse.Namespace) -> int:
     directory = None if base is None else str(base)
     if arguments.json:
         names = [str(device) for device in devices]
-        content = {"directory": directory, "devices": names, "seconds": seconds, **found}
+        content = {"directory": directory, "devices": names, "seconds": seconds, **counts}
         print(json.dumps(content, indent=2))
     else:
         print(
-            f"{found['compiled']} kernels compiled and {found['loaded']} found on disk in "
+            f"{counts['compiled']} kernels compiled and {counts['loaded']} found on disk in "
             f"{seconds:.1f} s, for {'; '.join(map(str, devices))}; "
             + (f"kept in {directory}" if directory else f"not kept: {cache.missing_reason()}")
         )
     return 0
 
 
-def arrays_of(found: Any) -> list[Any]:
+def arrays_of(result: Any) -> list[Any]:
     """Return the arrays among a program's results."""
-    several = found if isinstance(found, tuple | list) else [found]
-    return [each for each in several if isinstance(each, dp.ndarray)]
+    several = result if isinstance(result, tuple | list) else [result]
+    return [item for item in several if isinstance(item, dp.ndarray)]
 
 
 def programs(device: Device, dtype: str) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -43,20 +43,20 @@ def opsets(proto: Any) -> dict[str, int]:
     """Return the version of each domain; raise for versions newer than the installed standard."""
     if not proto.HasField("graph"):
         raise OnnxError("this is not an ONNX model: it has no graph")
-    made = {standard_domain(each.domain): int(each.version) for each in proto.opset_import}
-    made.setdefault("", 1)
+    result = {standard_domain(each.domain): int(each.version) for each in proto.opset_import}
+    result.setdefault("", 1)
     newest = onnx.defs.onnx_opset_version()
-    if not 1 <= made[""] <= newest:
+    if not 1 <= result[""] <= newest:
         raise OnnxError(
-            f"the model is written for opset {made['']}; onnx {onnx.__version__} supports "
+            f"the model is written for opset {result['']}; onnx {onnx.__version__} supports "
             f"opsets 1 to {newest}: install a newer one, or export the model for opset {newest}"
         )
-    return made
+    return result
 
 
 def functions(proto: Any) -> dict[tuple[str, str, str], Any]:
     """Return the functions of a model by domain, name and overload; none may call itself."""
-    made = {
+    result = {
         (standard_domain(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions
     }
     done: set[Any] = set()
@@ -67,15 +67,15 @@ def functions(proto: Any) -> dict[tuple[str, str, str], Any]:
             raise OnnxError(f"the function {key[1]!r} calls itself: {names}")
         if key in done:
             return
-        for node in _nodes(made[key].node):
+        for node in _nodes(result[key].node):
             called = (standard_domain(node.domain), node.op_type, getattr(node, "overload", ""))
-            if called in made:
+            if called in result:
                 visit(called, (*path, key))
         done.add(key)
 
-    for key in made:
+    for key in result:
         visit(key, ())
-    return made
+    return result
 
 
 def _nodes(nodes: Any, depth: int = 0) -> Iterator[Any]:

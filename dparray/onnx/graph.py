@@ -65,11 +65,11 @@ class Node:
         if self.model.function_of(self) is not None:
             return None
         key = (self.domain, self.operator)
-        found = self.model.own_rows.get(key) or ROWS.get(key)
-        if found is None or found.is_users:
-            return found if found is None or found.since <= self.version else None
+        row = self.model.own_rows.get(key) or ROWS.get(key)
+        if row is None or row.is_users:
+            return row if row is None or row.since <= self.version else None
         # The standard's operators exist from some opset on.
-        return found if onnx.defs.has(self.operator, self.version, "") else None
+        return row if onnx.defs.has(self.operator, self.version, "") else None
 
 
 def _attribute(attribute: Any, opsets: Mapping[str, int], model: Any) -> Any:
@@ -319,21 +319,21 @@ class FunctionGraph:
 
 def _filled(node: Any, given: Mapping[str, Any]) -> Any:
     """Return a node of a function with references replaced by the attributes of its caller."""
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    del made.attribute[:]
+    result = onnx.NodeProto()
+    result.CopyFrom(node)
+    del result.attribute[:]
     for attribute in node.attribute:
         if not attribute.ref_attr_name:
-            made.attribute.add().CopyFrom(attribute)
-            graph = made.attribute[-1].g
-            if made.attribute[-1].type == AttributeProto.GRAPH:
+            result.attribute.add().CopyFrom(attribute)
+            graph = result.attribute[-1].g
+            if result.attribute[-1].type == AttributeProto.GRAPH:
                 inner = [_filled(each, given) for each in graph.node]
                 del graph.node[:]
                 graph.node.extend(inner)
         elif attribute.ref_attr_name in given:
-            made.attribute.add().CopyFrom(given[attribute.ref_attr_name])
-            made.attribute[-1].name = attribute.name
-    return made
+            result.attribute.add().CopyFrom(given[attribute.ref_attr_name])
+            result.attribute[-1].name = attribute.name
+    return result
 
 
 def standard_function(node: Node, values: list[Any] | None) -> Any:
@@ -367,8 +367,8 @@ def _type_text(value: Any) -> Any:
     if value is None:
         return onnx.TypeProto().SerializeToString()
     if isinstance(value, list):
-        made = onnx.TypeProto()
-        made.sequence_type.elem_type.ParseFromString(_type_text(value[0] if value else None))
-        return made.SerializeToString()
+        result = onnx.TypeProto()
+        result.sequence_type.elem_type.ParseFromString(_type_text(value[0] if value else None))
+        return result.SerializeToString()
     code = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype))
     return onnx.helper.make_tensor_type_proto(code, value.shape).SerializeToString()

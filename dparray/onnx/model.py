@@ -142,8 +142,8 @@ class Model:
             if function is None:
                 raise OnnxError(f"opset {node.version} has no operator {node.operator}")
             node.cache[key] = FunctionGraph(function, node, self)
-        made: FunctionGraph = node.cache[key]
-        return made
+        result: FunctionGraph = node.cache[key]
+        return result
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -154,8 +154,8 @@ class Model:
                 f"the model has {len(self.inputs)} inputs ({', '.join(map(str, self.inputs))}), "
                 f"but {len(arrays)} were given"
             )
-        made = self._compute(dict(zip([each.name for each in self.inputs], arrays, strict=True)))
-        return made[0] if len(made) == 1 else tuple(made)
+        result = self._compute(dict(zip([each.name for each in self.inputs], arrays, strict=True)))
+        return result[0] if len(result) == 1 else tuple(result)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model on inputs by name; return the outputs by name.
@@ -175,8 +175,8 @@ class Model:
         for each in self.inputs:
             if each.name not in inputs:
                 raise OnnxError(f"the input {each} is missing")
-        made = self._compute(dict(inputs))
-        return dict(zip([output.name for output in self.outputs], made, strict=True))
+        result = self._compute(dict(inputs))
+        return dict(zip([output.name for output in self.outputs], result, strict=True))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -219,8 +219,8 @@ class Model:
         inputs = _arrays(dict(zip([each.name for each in self.inputs], arrays, strict=True)))
         checks.inputs(inputs, self.inputs)
         recorder = Recorder(self.device, self.placed)
-        made = self._pass({**parameters, **inputs}, recorder, record=False)[1]
-        return made[0] if len(made) == 1 else tuple(made)
+        result = self._pass({**parameters, **inputs}, recorder, record=False)[1]
+        return result[0] if len(result) == 1 else tuple(result)
 
     def _compute(self, inputs: dict[str, Any]) -> list[Any]:
         inputs = _arrays(inputs)
@@ -421,11 +421,11 @@ def load(
 
 
 def _own_rows(operators: Mapping[str, Callable[..., Any]] | None) -> dict[Any, Row]:
-    made = {}
+    result = {}
     for name, function in (operators or {}).items():
         domain, _, short = name.rpartition("::")
-        made[standard_domain(domain), short] = Row(function, is_on_device=True, is_users=True)
-    return made
+        result[standard_domain(domain), short] = Row(function, is_on_device=True, is_users=True)
+    return result
 
 
 def _counted(graph: Graph) -> dict[str, int]:
@@ -461,12 +461,12 @@ def _array(name: str, x: Any) -> Any:
     if x is None or isinstance(x, np.ndarray) or is_array(x):
         return x
     try:
-        made = np.asarray(x)
+        result = np.asarray(x)
     except Exception as error:
         raise OnnxError(f"the input {name!r} is not an array: {error}") from error
-    if made.dtype == object and not isinstance(x, str):
+    if result.dtype == object and not isinstance(x, str):
         raise OnnxError(f"the input {name!r} of type {type(x).__name__} is not an array")
-    return made
+    return result
 
 
 def _output(recorder: Recorder, x: Any) -> Any:

@@ -34,22 +34,22 @@ def supported() -> list[SupportedOperator]:
         ['row', 'row']
     """
     newest = onnx.defs.onnx_opset_version()
-    made = []
+    result = []
     known = {schema.name: schema for schema in onnx.defs.get_all_schemas() if not schema.domain}
     for (domain, name), row in ROWS.items():
         if row.is_users:
             label = f"{domain}::{name}" if domain else name
-            made.append(SupportedOperator(label, (row.since, newest), (), "user"))
+            result.append(SupportedOperator(label, (row.since, newest), (), "user"))
         elif name in known:
-            made.append(_standard(name, row.since, newest, known[name], "row"))
+            result.append(_standard(name, row.since, newest, known[name], "row"))
     first: dict[str, int] = {}  # the first opset whose standard has a function body
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.has_function or schema.has_context_dependent_function:
             first[schema.name] = min(schema.since_version, first.get(schema.name, newest))
     for name in first.keys() & known.keys():
         if ("", name) not in ROWS:
-            made.append(_standard(name, first[name], newest, known[name], "function"))
-    return sorted(made)
+            result.append(_standard(name, first[name], newest, known[name], "function"))
+    return sorted(result)
 
 
 def _standard(

@@ -110,7 +110,7 @@ class Plan:
     def _bind(self, inputs: Sequence[Any]) -> Any:
         """Run as recorded, and replace the calls whose values are computed by one evaluation."""
         nodes: dict[str, Any] = {}
-        made: dict[str, tuple[set[str], Evaluation]] = {}
+        result: dict[str, tuple[set[str], Evaluation]] = {}
         assigned = {line.results[0]: line for line in self.lines}
         constants = _arrays_in(self.constants.values())
 
@@ -135,7 +135,7 @@ class Plan:
                 elif found or not (layout.block.memory is None or id(layout.block) in blocks):
                     return
             if slots.keys() == reads and all(assigned[name].defers for name in inner):
-                made[names[id(order[-1])]] = inner, Evaluation(bound, canonical, order, slots)
+                result[names[id(order[-1])]] = inner, Evaluation(bound, canonical, order, slots)
 
         for name, x in zip(self.heads, inputs, strict=True):
             watch(name, x)
@@ -151,7 +151,7 @@ class Plan:
             evaluate.observers.remove(note)
         self._token = None
         bound = {line.results: line for line in self.lines}
-        for root, (names, evaluation) in made.items():
+        for root, (names, evaluation) in result.items():
             outside = [line.reads for line in self.lines if line.results[0] not in names]
             outside.append(frozenset(_VARIABLE.findall(self.returned)))
             if any((names - {root}) & reads for reads in outside):

@@ -117,8 +117,8 @@ class Traced:
     def _make_view(self) -> None:
         """Permute the axes, unless that is done."""
         if self._value is None and self._untransposed is not None:
-            made: Traced = self.recorder.call(dp.transpose, *self._untransposed)
-            self._value, self._name = made.value, made.name
+            result: Traced = self.recorder.call(dp.transpose, *self._untransposed)
+            self._value, self._name = result.value, result.name
 
     def _fix_order(self) -> None:
         """Permute the axes now, for a value that is not part of a convolution's result."""
@@ -140,29 +140,29 @@ class Traced:
             order = tuple(inner[axis] for axis in order)
         if order == tuple(range(start.ndim)):
             return start
-        made = Traced(self.recorder, None, None, start.sources, start.shares)
-        made._untransposed = (start, order)
-        return made
+        result = Traced(self.recorder, None, None, start.sources, start.shares)
+        result._untransposed = (start, order)
+        return result
 
     def reshape(self, *shape: Any) -> Traced:
         """Return the elements in another shape."""
         shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         if tuple(shape) == self.shape:
             return self
-        made: Traced = self.recorder.call(dp.reshape, self, tuple(shape))
-        return made
+        result: Traced = self.recorder.call(dp.reshape, self, tuple(shape))
+        return result
 
     def astype(self, dtype: Any, copy: bool = True) -> Traced:
         """Convert to a dtype; return the array itself if it has that dtype."""
         dtype = np.dtype(dtype)
         if dtype == self.dtype:
             return self
-        made: Traced = self.recorder.call(_astype, self, dtype)
-        return made
+        result: Traced = self.recorder.call(_astype, self, dtype)
+        return result
 
     def __getitem__(self, index: Any) -> Traced:
-        made: Traced = self.recorder.call(operator.getitem, self, index)
-        return made
+        result: Traced = self.recorder.call(operator.getitem, self, index)
+        return result
 
 
 def _astype(x: Any, dtype: Any) -> Any:
@@ -378,10 +378,10 @@ def _in_order_of_memory(arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Any]
             return None  # It has a different order in memory.
         elif x.ndim <= len(order):
             wide = x.reshape((*(1,) * (len(order) - x.ndim), *x.shape))
-            made = wide.transpose(inverse)
-            if isinstance(made, Traced):
-                made._fix_order()  # Otherwise the next call would permute it again.
-            found.append(made)
+            result = wide.transpose(inverse)
+            if isinstance(result, Traced):
+                result._fix_order()  # Otherwise the next call would permute it again.
+            found.append(result)
         else:
             return None
     return tuple(found), order

@@ -59,15 +59,15 @@ def dense(proto: Any, folder: Path | None) -> np.ndarray:
     label = f"sparse tensor {proto.values.name!r}"
     if any(size < 0 for size in shape) or math.prod(shape) > 1 << 28:
         raise OnnxError(f"{label}: the shape {list(shape)} is negative or too large")
-    made = np.zeros(shape, values.dtype)
+    result = np.zeros(shape, values.dtype)
     try:
         if at.ndim == 1:
-            made.reshape(-1)[at] = values
+            result.reshape(-1)[at] = values
         else:
-            made[tuple(at.T)] = values
+            result[tuple(at.T)] = values
     except (IndexError, ValueError) as error:
         raise OnnxError(f"{label}: {error}") from error
-    return made
+    return result
 
 
 def external_entries(proto: Any) -> dict[str, str]:

@@ -221,8 +221,8 @@ class Operation:
     @classmethod
     def function(cls, *args: Any, **kwargs: Any) -> Any:
         """Create an operation, and return its output or a tuple of outputs."""
-        made = cls(*args, **kwargs)
-        return made.sole_output() if len(made.outputs) == 1 else made.output_tuple
+        result = cls(*args, **kwargs)
+        return result.sole_output() if len(result.outputs) == 1 else result.output_tuple
 
 
 def value_of(
@@ -380,14 +380,14 @@ class _Composer:
         """Add an operation after the operations that it depends on."""
         function = operation.function_of_arrays
         given = [self.slot_of(operation.inputs[name]) for name in function.inputs]
-        made = [f"{len(self.steps)}.{name}" for name in function.outputs]
-        for name, slot in zip(function.outputs, made, strict=True):
+        result = [f"{len(self.steps)}.{name}" for name in function.outputs]
+        for name, slot in zip(function.outputs, result, strict=True):
             self.slots[id(operation.outputs[name])] = slot
         declared = [
             (each.shape.dtype.name, tuple(_size(size) for size in each.shape.dims))
             for each in (operation.outputs[name] for name in function.outputs)
         ]
-        self.steps.append(Step(operation.name, function, given, made, declared))
+        self.steps.append(Step(operation.name, function, given, result, declared))
 
 
 class Step(NamedTuple):

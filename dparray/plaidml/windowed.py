@@ -157,7 +157,7 @@ def convolution(
             )
         )
     ]
-    made, at, inside = [each.size for each in windows], _letters("x", count), _letters("k", count)
+    result, at, inside = [each.size for each in windows], _letters("x", count), _letters("k", count)
     filters, names = kernel.shape.dims[-1], ("C", "M") if channelwise else ("CI", "CO")
     out, out_size, size = ("co", "CO", filters)
     if channelwise:
@@ -168,10 +168,10 @@ def convolution(
         f"function (I[{_text(_joined(['N'], _letters('L', count), names[0], data_format))}], "
         f"K[{_text([*_letters('W', count), *names])}]) -> (O) {{ "
         f"O[{_text(_joined(['n'], at, out, data_format))} : "
-        f"{_text(_joined(['N'], made, out_size, data_format))}] = "
+        f"{_text(_joined(['N'], result, out_size, data_format))}] = "
         f"+(I[{_text(source)}] * K[{_text([*inside, used])}]); }}",
         [("I", data), ("K", kernel)],
-        Shape(data.shape.dtype, tuple(_joined([batch], made, size, data_format))),
+        Shape(data.shape.dtype, tuple(_joined([batch], result, size, data_format))),
         "convolution",
     )
 

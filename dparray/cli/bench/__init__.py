@@ -134,12 +134,12 @@ def _run_ab(arguments: argparse.Namespace, labels: list[str]) -> int:
 
 def _run_drivers(arguments: argparse.Namespace) -> int:
     devices = drivers.devices_of(arguments.drivers)
-    found = list(drivers.compare(devices, arguments.rows, arguments.rounds))
-    if not found:
+    results = list(drivers.compare(devices, arguments.rows, arguments.rounds))
+    if not results:
         raise ArgumentError(f"no row contains one of {', '.join(arguments.rows)}")
-    text = drivers.report(found, arguments.drivers)
+    text = drivers.report(results, arguments.drivers)
     if arguments.json:
-        values = [each._asdict() | {"ratio": each.ratio} for _, each in found]
+        values = [each._asdict() | {"ratio": each.ratio} for _, each in results]
         text = json.dumps({"drivers": arguments.drivers, "rows": values}, indent=2)
     print(text)
     return 0

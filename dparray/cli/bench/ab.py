@@ -148,11 +148,11 @@ def chosen_rows(filters: Sequence[str]) -> list[str]:
         ArgumentError: a filter matches no row.
     """
     labels = [row.label for row in all_rows.ROWS]
-    for each in filters:
-        if not any(each in label for label in labels):
+    for word in filters:
+        if not any(word in label for label in labels):
             groups = ", ".join(dict.fromkeys(row.group for row in all_rows.ROWS))
-            raise ArgumentError(f"no row contains {each!r}; the groups are {groups}")
-    return [label for label in labels if not filters or any(each in label for each in filters)]
+            raise ArgumentError(f"no row contains {word!r}; the groups are {groups}")
+    return [label for label in labels if not filters or any(word in label for word in filters)]
 
 
 def compare(

@@ -113,13 +113,13 @@ def devices_of(names: str) -> list[Device]:
     chosen = names.split(",")
     if len(chosen) != 2 or not set(chosen) <= set(NAMES):
         raise ArgumentError(f"--drivers must be two of {', '.join(NAMES)}, not {names!r}")
-    found = []
+    devices = []
     for name in chosen:
         driver = driver_named(name)
         if isinstance(driver, Missing):
             raise DeviceError(f"there is no driver {name}: {driver.reason}; {driver.fix}")
-        found.append(Device(driver.default_queue(driver.devices()[0])))
-    return found
+        devices.append(Device(driver.default_queue(driver.devices()[0])))
+    return devices
 
 
 def compare(
@@ -156,18 +156,18 @@ def _call(statement: Callable[[Operands], Any], size: int, dtype: str, device: D
     return call
 
 
-def report(found: Sequence[tuple[int, Comparison]], names: str) -> str:
+def report(results: Sequence[tuple[int, Comparison]], names: str) -> str:
     """Return the table, and the geometric mean for each size."""
     first, second = names.split(",")
-    width = max(len(each.row) for _, each in found)
+    width = max(len(each.row) for _, each in results)
     head = f"{first + ' [us]':>12}  {second + ' [us]':>12}  speed {first}/{second}"
     lines = [f"{'row':{width}}  {head}"]
     lines += [
         f"{each.row:{width}}  {each.new * 1e6:12.1f}  {each.old * 1e6:12.1f}  {each.ratio:11.2f}"
-        for _, each in found
+        for _, each in results
     ]
     for size in SIZES:
-        ratios = [each.ratio for of, each in found if of == size]
+        ratios = [each.ratio for of, each in results if of == size]
         if ratios:
             won = sum(ratio >= 1 for ratio in ratios)
             mean = statistics.geometric_mean(ratios)

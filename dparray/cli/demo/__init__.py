@@ -192,11 +192,11 @@ def measure(rgb: np.ndarray, device: Any) -> tuple[list[Stage], list[np.ndarray]
     stages: list[Stage] = []
 
     def stage(name: str, function: Callable[..., Any], operands: Any, hosts: Any) -> Any:
-        found, seconds = _timed(lambda: function(dp, *operands))
+        result, seconds = _timed(lambda: function(dp, *operands))
         expected, numpy_seconds = _timed(lambda: function(np, *hosts))
-        difference = _difference(found.asnumpy(), expected, host if name == "palette" else None)
+        difference = _difference(result.asnumpy(), expected, host if name == "palette" else None)
         stages.append(Stage(name, seconds, numpy_seconds, difference, 1e-4))
-        return found
+        return result
 
     light = stage("luminance", luminance, (image,), (host,))
     edges = stage("gradient", gradient, (light,), (light.asnumpy(),))
@@ -221,15 +221,15 @@ def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
     return result, statistics.median(times)
 
 
-def _difference(found: np.ndarray, expected: np.ndarray, image: np.ndarray | None) -> float:
+def _difference(actual: np.ndarray, expected: np.ndarray, image: np.ndarray | None) -> float:
     """Return the largest difference of two results.
 
     A pixel halfway between two palette colors may take either, so palettes are compared by the
     distance of each image pixel to its color.
     """
     if image is not None:
-        found, expected = (np.linalg.norm(each - image, axis=0) for each in (found, expected))
-    return float(np.max(np.abs(found - expected), initial=0.0))
+        actual, expected = (np.linalg.norm(each - image, axis=0) for each in (actual, expected))
+    return float(np.max(np.abs(actual - expected), initial=0.0))
 
 
 def _pixels(values: np.ndarray) -> np.ndarray:

@@ -179,12 +179,12 @@ def run_here(link: Link, device: str | None = None) -> Result:
     started = time.perf_counter()
     remedy = ""
     try:
-        status, found = OK, link.check(device)
+        status, finding = OK, link.check(device)
     except Broken as broken:
-        status, found, remedy = FAILED, broken.found, broken.remedy
+        status, finding, remedy = FAILED, broken.found, broken.remedy
     except Exception as error:
-        status, found, remedy = FAILED, f"{type(error).__name__}: {error}", _REPORT_A_BUG
-    return Result(link.name, status, found, remedy, round(time.perf_counter() - started, 3))
+        status, finding, remedy = FAILED, f"{type(error).__name__}: {error}", _REPORT_A_BUG
+    return Result(link.name, status, finding, remedy, round(time.perf_counter() - started, 3))
 
 
 # --- the worker -----------------------------------------------------------------------------------

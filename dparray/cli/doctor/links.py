@@ -132,29 +132,29 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
 
     The packages of SYCL may be absent together.
     """
-    found, problems, wanted = [], [], []
+    parts, problems, wanted = [], [], []
     without_sycl = not has_sycl(version_of)
     for name, (oldest, too_new) in PACKAGES.items():
         if without_sycl and name in _OF_SYCL:
             continue
         version = version_of(name)
         if version is None and name == "numba":
-            found.append(f'no Numba, which dp.jit needs: pip install "numba>={oldest},<{too_new}"')
+            parts.append(f'no Numba, which dp.jit needs: pip install "numba>={oldest},<{too_new}"')
             continue
         if version is None:
             problems.append(f"{name} is not installed")
         elif name == "llvmlite" and _numbers(version) >= _numbers(too_new):
-            found.append(f"{name} {version}, newer than those that were tried (below {too_new})")
+            parts.append(f"{name} {version}, newer than those that were tried (below {too_new})")
             continue
         elif not _numbers(oldest) <= _numbers(version) < _numbers(too_new):
             problems.append(f"{name} {version} is not in [{oldest}, {too_new})")
         else:
-            found.append(f"{name} {version}")
+            parts.append(f"{name} {version}")
             continue
         wanted.append(f'"{name}>={oldest},<{too_new}"')
     if problems:
         raise Broken("; ".join(problems), f"pip install {' '.join(wanted)}")
-    return ", ".join(found) + (f"; no SYCL: {_prepare.advice()}" if without_sycl else "")
+    return ", ".join(parts) + (f"; no SYCL: {_prepare.advice()}" if without_sycl else "")
 
 
 def check_driver(
@@ -168,31 +168,31 @@ def check_driver(
         return "none is needed without SYCL"
     variable = "OCL_ICD_FILENAMES"
     ours = own()
-    given = environment.get(variable)
-    found = []
-    for name in filter(None, (given or "").split(":")):
+    value = environment.get(variable)
+    drivers = []
+    for name in filter(None, (value or "").split(":")):
         if not Path(name).is_file():
             raise Broken(
-                f"{variable}={given}: {name} is not a file",
+                f"{variable}={value}: {name} is not a file",
                 f"unset {variable}"
                 + (f"; dparray then uses {ours}" if ours else f"; then {_NEWER_DRIVER}"),
             )
         origin = f"from {variable}"
         if Path(name) == ours:
             origin = "of this environment; `import dparray` before dpctl, dpnp, numba_dpex is used"
-        found.append(f"{name} ({origin})")
-    found += [
+        drivers.append(f"{name} ({origin})")
+    drivers += [
         f"{entry.read_text().strip()} (from {entry})" for entry in sorted(system.glob("*.icd"))
     ]
-    if not found and ctypes.util.find_library("ze_loader"):
-        found.append("Level Zero (ze_loader)")
-    if not found:
+    if not drivers and ctypes.util.find_library("ze_loader"):
+        drivers.append("Level Zero (ze_loader)")
+    if not drivers:
         raise Broken(
             f"no driver in this environment, none in {system}, and {variable} names none",
             f"for the CPU: {_NEWER_DRIVER}\n"
             "for a GPU: install its vendor's compute driver (OpenCL or Level Zero)",
         )
-    return "\n".join(found)
+    return "\n".join(drivers)
 
 
 def check_cache(base_directory: Callable[[], Path | None] = cache.base_directory) -> str:
@@ -433,12 +433,12 @@ def newer_driver(device: Any) -> str:
     return _NEWER_GPU_DRIVER if device.device_type == "gpu" else _NEWER_DRIVER
 
 
-def _agree(device: Any, what: str, found: Any, expected: Any) -> None:
-    if not np.array_equal(found, expected):
-        wrong = np.flatnonzero(np.asarray(found) != np.asarray(expected))
+def _agree(device: Any, what: str, actual: Any, expected: Any) -> None:
+    if not np.array_equal(actual, expected):
+        wrong = np.flatnonzero(np.asarray(actual) != np.asarray(expected))
         raise Broken(
             f"{device}: {what}: {wrong.size} of {np.size(expected)} values are wrong, the first at "
-            f"{wrong[0]}: {np.ravel(found)[wrong[0]]} instead of {np.ravel(expected)[wrong[0]]}",
+            f"{wrong[0]}: {np.ravel(actual)[wrong[0]]} instead of {np.ravel(expected)[wrong[0]]}",
             f"the driver of the device computes wrong results: {newer_driver(device)}",
         )
 
@@ -516,11 +516,11 @@ def math_inputs(function: str, dtype: Any, count: int = 4096) -> np.ndarray:
     return random.uniform(low, high, count).astype(dtype)
 
 
-def ulps(found: np.ndarray, expected: np.ndarray) -> float:
+def ulps(actual: np.ndarray, expected: np.ndarray) -> float:
     """Return the largest difference in ULP; infinite if a value is not finite."""
-    exact = expected.astype(found.dtype)
+    exact = expected.astype(actual.dtype)
     with np.errstate(all="ignore"):
-        distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))
+        distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
         units = distance / np.spacing(np.abs(exact)).astype(np.float64)
     return float(np.max(np.where(np.isfinite(units), units, np.inf), initial=0.0))
 

@@ -38,14 +38,14 @@ def _taps(at: Any, mode: str, size: int) -> Any:
     if mode == "linear":
         return [(first, one - part), (first + one, part)]
     a = scalar(at, -0.75)
-    made = []
+    result = []
     for tap in range(-1, 3):
         away = dp.abs(part - scalar(at, tap))
         near = ((a + 2) * away - (a + 3)) * away * away + one
         far = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
         weight = far if tap in (-1, 2) else near
-        made.append((first + scalar(at, tap), weight.astype(at.dtype)))
-    return made
+        result.append((first + scalar(at, tap), weight.astype(at.dtype)))
+    return result
 
 
 def _sampled(x: Any, grid: Any, mode: str, padding: str, is_aligned: bool) -> Any:
@@ -156,14 +156,14 @@ def _roi_align(call: Call, x: Any, rois: Any, batches: Any) -> Any:
     call.check_size((len(images), x.shape[1], height, width), x.dtype)
     for image, box in zip(images, boxes * scale - (0.5 if is_half else 0), strict=True):
         weights = []  # of each axis: (output size, samples, size of the image)
-        for size, made, low, high in (
+        for size, result, low, high in (
             (x.shape[2], height, box[1], box[3]), (x.shape[3], width, box[0], box[2])
         ):  # fmt: skip
             length = high - low if is_half else max(high - low, 1.0)
-            samples = ratio or int(np.ceil(length / made))
-            call.check_size((made, samples, size), "float64")
-            at = low + (np.arange(made * samples) + 0.5) * length / made / samples
-            weights.append(_weights(at, size).reshape(made, samples, size))
+            samples = ratio or int(np.ceil(length / result))
+            call.check_size((result, samples, size), "float64")
+            at = low + (np.arange(result * samples) + 0.5) * length / result / samples
+            weights.append(_weights(at, size).reshape(result, samples, size))
         cells = [each for weight in weights for each in weight.shape[:2]]
         call.check_size((x.shape[1], *cells), x.dtype)
         values = call.xp.einsum(
@@ -180,8 +180,8 @@ def _weights(at: Any, size: int) -> Any:
     at = np.clip(at, 0, size - 1)
     low = np.floor(at).astype(int)
     high = np.minimum(low + 1, size - 1)
-    made = np.zeros((len(at), size))
+    result = np.zeros((len(at), size))
     rows = np.arange(len(at))
-    np.add.at(made, (rows, low), (1 - (at - low)) * inside)
-    np.add.at(made, (rows, high), (at - low) * inside)
-    return made
+    np.add.at(result, (rows, low), (1 - (at - low)) * inside)
+    np.add.at(result, (rows, high), (at - low) * inside)
+    return result

@@ -35,9 +35,9 @@ def _loop(call: Call, trips: Any = None, condition: Any = None, *carried: Any) -
     scanned: list[list[Any]] = [[] for _ in body.outputs[1 + count :]]
     while going and step < most:
         given = [np.asarray(step, "int64"), np.asarray(True), *values]
-        made = body.run(call.run, dict(zip(body.inputs, given, strict=True)), call.scope)
-        going, values, step = _is_true(call, made[0]), made[1 : 1 + count], step + 1
-        for seen, value in zip(scanned, made[1 + count :], strict=True):
+        result = body.run(call.run, dict(zip(body.inputs, given, strict=True)), call.scope)
+        going, values, step = _is_true(call, result[0]), result[1 : 1 + count], step + 1
+        for seen, value in zip(scanned, result[1 + count :], strict=True):
             seen.append(value)
     if not step:
         given = [np.asarray(0, "int64"), np.asarray(True), *values]
@@ -65,14 +65,14 @@ def _without_steps(call: Call, given: list[Any], axes: list[int]) -> list[Any]:
         model = onnx.helper.make_model(body, opset_imports=versions)
         inferred = onnx.shape_inference.infer_shapes(model).graph.output
         outputs = inferred[-len(axes) :] if axes else []
-    made = []
+    result = []
     for each, axis in zip(outputs, axes, strict=True):
         declared = each.type.tensor_type
         shape = [max(size.dim_value, 0) for size in declared.shape.dim]
         shape.insert(checked_axis(axis, len(shape) + 1), 0)
         call.check_size(shape, "int8")
-        made.append(np.zeros(shape, numpy_dtype(declared.elem_type or 1)))
-    return made
+        result.append(np.zeros(shape, numpy_dtype(declared.elem_type or 1)))
+    return result
 
 
 def _stacked(call: Call, values: list[Any], axis: int = 0) -> Any:
@@ -110,9 +110,9 @@ def _scanned(call: Call, given: list[Any]) -> tuple[Any, ...]:
             for x, axis, is_backward in zip(inputs, axes, backward, strict=True)
         ]
         names = dict(zip(body.inputs, [*state, *slices], strict=True))
-        made = body.run(call.run, names, call.scope)
-        state = made[: len(state)]
-        for seen, value in zip(scanned, made[len(state) :], strict=True):
+        result = body.run(call.run, names, call.scope)
+        state = result[: len(state)]
+        for seen, value in zip(scanned, result[len(state) :], strict=True):
             seen.append(value)
     to = call.get("scan_output_axes", [0] * outputs)
     if not length:

@@ -96,8 +96,8 @@ def _power(call: Call, x: Any, y: Any) -> Any:
     y = _aligned(call, x, y)
     if isinstance(y, np.ndarray) and y.ndim == 0 and x.dtype.kind in "fi" and float(y) == 2:
         return call.xp.multiply(x, x)
-    made = call.xp.power(x, y)
-    return made if made.dtype == x.dtype else made.astype(x.dtype)
+    result = call.xp.power(x, y)
+    return result if result.dtype == x.dtype else result.astype(x.dtype)
 
 
 @row("Reciprocal")

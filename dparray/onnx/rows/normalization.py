@@ -21,8 +21,8 @@ def _batch(call: Call, x: Any, scale: Any, shift: Any, mean: Any, variance: Any)
     if not call.get("training_mode", 0):
         factor = xp.divide(scale, xp.sqrt(xp.add(variance, scalar(variance, epsilon))))
         shift = xp.subtract(shift, xp.multiply(mean, factor))
-        made = xp.add(xp.multiply(x, per_channel(factor, x.ndim)), per_channel(shift, x.ndim))
-        return made.astype(x.dtype)
+        result = xp.add(xp.multiply(x, per_channel(factor, x.ndim)), per_channel(shift, x.ndim))
+        return result.astype(x.dtype)
     axes = tuple(axis for axis in range(x.ndim) if axis != 1)
     now, spread = xp.mean(x, axis=axes), xp.var(x, axis=axes)
     factor = xp.divide(scale, xp.sqrt(xp.add(spread, scalar(spread, epsilon))))
@@ -49,19 +49,19 @@ def normalized(call: Call, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any, Any
 
 @row("InstanceNormalization")
 def _instance(call: Call, x: Any, scale: Any, shift: Any) -> Any:
-    made = normalized(call, x, tuple(range(2, x.ndim)))[0]
-    made = call.xp.multiply(made, per_channel(scale, x.ndim))
-    return call.xp.add(made, per_channel(shift, x.ndim))
+    result = normalized(call, x, tuple(range(2, x.ndim)))[0]
+    result = call.xp.multiply(result, per_channel(scale, x.ndim))
+    return call.xp.add(result, per_channel(shift, x.ndim))
 
 
 @row("LayerNormalization")
 def _layer(call: Call, x: Any, scale: Any, shift: Any = None) -> Any:
     axes = tuple(range(checked_axis(call.get("axis", -1), x.ndim), x.ndim))
     wide = x.astype("float32") if x.dtype.itemsize < 4 else x
-    made, mean, inverse = normalized(call, wide, axes)
-    made = call.xp.multiply(made.astype(x.dtype), scale)
-    made = made if shift is None else call.xp.add(made, shift)
-    return (made, mean, inverse)[: max(1, call.outputs)]
+    result, mean, inverse = normalized(call, wide, axes)
+    result = call.xp.multiply(result.astype(x.dtype), scale)
+    result = result if shift is None else call.xp.add(result, shift)
+    return (result, mean, inverse)[: max(1, call.outputs)]
 
 
 @row("LpNormalization")
@@ -72,8 +72,8 @@ def _lp(call: Call, x: Any) -> Any:
     else:
         length = xp.sqrt(xp.sum(xp.multiply(x, x), axis=axis, keepdims=True))
     is_zero = xp.equal(length, scalar(x, 0))
-    made = xp.divide(x, xp.where(is_zero, scalar(x, 1), length))
-    return xp.where(is_zero, scalar(x, 0), made)
+    result = xp.divide(x, xp.where(is_zero, scalar(x, 1), length))
+    return xp.where(is_zero, scalar(x, 0), result)
 
 
 @row("LRN")

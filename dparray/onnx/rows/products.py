@@ -59,12 +59,12 @@ def _product(call: Call, x: Any, y: Any) -> Any:
 def convolved(x: Any, filters: Any, count: int) -> Any:
     """Return a product with a matrix as a convolution by ``count`` filters of one element."""
     rows = x if x.ndim == 3 else dp.reshape(x, (1, math.prod(x.shape[:-1]), x.shape[-1]))
-    made = dp.tilelang.layers.conv_packed(rows, filters, (1,), (1,), ((0, 0),))
+    result = dp.tilelang.layers.conv_packed(rows, filters, (1,), (1,), ((0, 0),))
     if x.ndim == 2:
-        made = dp.tilelang.contracting.merged(made, made.shape[1:])
-    if made.shape[-1] > count:
-        made = made[..., :count]
-    return made if x.ndim < 4 else dp.reshape(made, (*x.shape[:-1], count))
+        result = dp.tilelang.contracting.merged(result, result.shape[1:])
+    if result.shape[-1] > count:
+        result = result[..., :count]
+    return result if x.ndim < 4 else dp.reshape(result, (*x.shape[:-1], count))
 
 
 @row("Gemm")
@@ -72,11 +72,11 @@ def _gemm(call: Call, x: Any, y: Any, z: Any = None) -> Any:
     x = x.T if call.get("transA", 0) else x
     y = y.T if call.get("transB", 0) else y
     alpha, beta = call.get("alpha", 1.0), call.get("beta", 1.0)
-    made = _product(call, x, y)
-    made = made if alpha == 1 else call.xp.multiply(made, scalar(made, alpha))
+    result = _product(call, x, y)
+    result = result if alpha == 1 else call.xp.multiply(result, scalar(result, alpha))
     if z is None or beta == 0:
-        return made
-    return call.xp.add(made, z if beta == 1 else call.xp.multiply(z, scalar(made, beta)))
+        return result
+    return call.xp.add(result, z if beta == 1 else call.xp.multiply(z, scalar(result, beta)))
 
 
 @row("Einsum")
@@ -94,19 +94,19 @@ def _check_einsum(call: Call, equation: str, x: Sequence[Any]) -> None:
     terms, arrow, result = equation.partition("->")
     if not arrow:
         letters = sorted(set(terms) - set(",."))
-        result = "..." + "".join(each for each in letters if terms.count(each) == 1)
+        result = "..." + "".join(operand for operand in letters if terms.count(operand) == 1)
     lengths: dict[str, int] = {}
     stack: tuple[int, ...] = ()
-    for term, each in zip(terms.split(","), x, strict=False):
+    for term, operand in zip(terms.split(","), x, strict=False):
         before, dots, after = term.partition("...")
-        end = each.ndim - len(after)
-        sizes = (*each.shape[: len(before)], *each.shape[end:])
+        end = operand.ndim - len(after)
+        sizes = (*operand.shape[: len(before)], *operand.shape[end:])
         for letter, size in zip(before + after, sizes, strict=False):
             lengths[letter] = max(size, lengths.get(letter, 0))
         with suppress(ValueError):  # einsum itself refuses shapes that do not fit
-            stack = np.broadcast_shapes(stack, each.shape[len(before) : end] if dots else ())
+            stack = np.broadcast_shapes(stack, operand.shape[len(before) : end] if dots else ())
     stack = stack if "..." in result else ()
-    own = (lengths.get(each, 1) for each in result.replace("...", ""))
+    own = (lengths.get(operand, 1) for operand in result.replace("...", ""))
     call.check_size((*stack, *own), x[0].dtype)
 
 

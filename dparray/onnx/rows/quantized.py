@@ -41,11 +41,11 @@ def _wide(x: Any) -> Any:
 @row("DequantizeLinear")
 def _dequantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
     target = numpy_dtype(call["output_dtype"]) if call.get("output_dtype") else scale.dtype
-    made = _wide(x)
+    result = _wide(x)
     if zero is not None:
-        made = call.xp.subtract(made, _spread(call, _wide(zero), x))
+        result = call.xp.subtract(result, _spread(call, _wide(zero), x))
     wide = scale.astype("float32") if scale.dtype.itemsize < 4 else scale
-    return call.xp.multiply(made.astype("float32"), _spread(call, wide, x)).astype(target)
+    return call.xp.multiply(result.astype("float32"), _spread(call, wide, x)).astype(target)
 
 
 @row("QuantizeLinear")
@@ -55,17 +55,17 @@ def _quantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
     precision = call.get("precision", 0)
     if precision:
         x, scale = x.astype(numpy_dtype(precision)), scale.astype(numpy_dtype(precision))
-    made = xp.divide(x, _spread(call, scale, x))
+    result = xp.divide(x, _spread(call, scale, x))
     if target.name.startswith("float"):
-        return narrow(call.host(made).astype("float32"), target, call.get("saturate", 1))
-    made = xp.rint(made.astype("float32") if made.dtype.itemsize < 4 else made)
+        return narrow(call.host(result).astype("float32"), target, call.get("saturate", 1))
+    result = xp.rint(result.astype("float32") if result.dtype.itemsize < 4 else result)
     if zero is not None:
-        made = xp.add(made, _spread(call, _wide(zero), x))
+        result = xp.add(result, _spread(call, _wide(zero), x))
     low, high = _limits(target)
-    made = xp.minimum(xp.maximum(made, scalar(made, low)), scalar(made, high))
+    result = xp.minimum(xp.maximum(result, scalar(result, low)), scalar(result, high))
     if call.run.is_device_dtype(target):
-        return made.astype(target)
-    return narrow(call.host(made), target)
+        return result.astype(target)
+    return narrow(call.host(result), target)
 
 
 @row("DynamicQuantizeLinear")
@@ -78,11 +78,11 @@ def _quantize_dynamically(call: Call, x: Any) -> Any:
     scale = xp.divide(size, np.float32(255))
     zero = xp.rint(xp.divide(xp.negative(low), scale))
     zero = xp.minimum(xp.maximum(zero, np.float32(0)), np.float32(255))
-    made = xp.add(xp.rint(xp.divide(x, scale)), zero)
-    made = xp.minimum(xp.maximum(made, np.float32(0)), np.float32(255))
+    result = xp.add(xp.rint(xp.divide(x, scale)), zero)
+    result = xp.minimum(xp.maximum(result, np.float32(0)), np.float32(255))
     if isinstance(x, np.ndarray):
-        return made.astype("uint8"), np.asarray(scale, "float32"), np.asarray(zero, "uint8")
-    return made.astype("uint8"), scale.astype("float32"), zero.astype("uint8")
+        return result.astype("uint8"), np.asarray(scale, "float32"), np.asarray(zero, "uint8")
+    return result.astype("uint8"), scale.astype("float32"), zero.astype("uint8")
 
 
 def _centered(call: Call, x: Any, zero: Any, axis: int) -> Any:
@@ -107,11 +107,11 @@ def _matmul_integer(call: Call, x: Any, y: Any, x_zero: Any = None, y_zero: Any 
 
 def _requantized(call: Call, x: Any, factor: Any, zero: Any) -> Any:
     xp = call.xp
-    made = xp.rint(xp.multiply(x.astype("float32"), factor.astype("float32")))
-    made = xp.add(made, zero.reshape(()).astype("float32"))
+    result = xp.rint(xp.multiply(x.astype("float32"), factor.astype("float32")))
+    result = xp.add(result, zero.reshape(()).astype("float32"))
     low, high = _limits(np.dtype(zero.dtype))
-    made = xp.minimum(xp.maximum(made, np.float32(low)), np.float32(high))
-    return made.astype(zero.dtype)
+    result = xp.minimum(xp.maximum(result, np.float32(low)), np.float32(high))
+    return result.astype(zero.dtype)
 
 
 @row("QLinearMatMul", is_on_device=True)
@@ -119,11 +119,11 @@ def _quantized_matmul(
     call: Call, x: Any, x_scale: Any, x_zero: Any, y: Any, y_scale: Any, y_zero: Any, scale: Any,
     zero: Any,
 ) -> Any:  # fmt: skip
-    made = _matmul_integer(call, x, y, x_zero, y_zero)
+    result = _matmul_integer(call, x, y, x_zero, y_zero)
     factor = call.xp.divide(call.xp.multiply(x_scale, y_scale), scale)
     if factor.ndim == 1 and factor.shape[0] == 1:
         factor = factor.reshape(())
-    return _requantized(call, made, factor, zero)
+    return _requantized(call, result, factor, zero)
 
 
 @row("ConvInteger", is_on_device=True)
@@ -137,8 +137,8 @@ def _quantized_conv(
     scale: Any, zero: Any, bias: Any = None,
 ) -> Any:  # fmt: skip
     centered = _centered(call, x, x_zero, 1)
-    made = conv(call, centered, _centered(call, filters, w_zero, 0), bias)
+    result = conv(call, centered, _centered(call, filters, w_zero, 0), bias)
     factor = call.xp.divide(call.xp.multiply(x_scale, w_scale), scale)
     if factor.ndim:
         factor = factor.reshape((1, -1, *(1,) * (x.ndim - 2)) if factor.size > 1 else ())
-    return _requantized(call, made, factor, zero)
+    return _requantized(call, result, factor, zero)

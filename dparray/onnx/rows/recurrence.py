@@ -98,9 +98,9 @@ def _by_host(
         options = kind, size, is_backward, is_linear
         is_small = arrays[2].size <= _MAX_PRODUCT_ALONE
         with products_on_calling_threads() if is_small else nullcontext():
-            made = compute(kind, named, host=functools.partial(_steps_in_place, *options))
-        if made is not None:
-            return made
+            result = compute(kind, named, host=functools.partial(_steps_in_place, *options))
+        if result is not None:
+            return result
     return _steps(kind, size, is_backward, is_linear, *arrays)
 
 
@@ -138,7 +138,7 @@ def _steps_in_place(
     of_soft, of_new = recurrence[:, :split], recurrence[:, split:]
     forward = slice(None, None, -1 if is_backward else 1)
     parts = (each[forward] for each in (z, z[..., :split], z[..., split:], states))
-    for at, at_soft, at_new, made in zip(*parts, strict=True):
+    for at, at_soft, at_new, result in zip(*parts, strict=True):
         if kind == "GRU":
             np.dot(h, of_soft, out=soft)
             soft += at_soft
@@ -146,7 +146,7 @@ def _steps_in_place(
             np.dot(h, recurrence, out=sums)
             sums += at
         if kind == "RNN":
-            h = np.tanh(sums, out=made)
+            h = np.tanh(sums, out=result)
             continue
         soft *= 0.5
         active = soft if kind == "GRU" else sums
@@ -157,7 +157,7 @@ def _steps_in_place(
             c *= third
             first *= new
             c += first
-            h = np.multiply(second, np.tanh(c, out=new), out=made)
+            h = np.multiply(second, np.tanh(c, out=new), out=result)
             continue
         if is_linear:
             np.dot(h, of_new, out=new)
@@ -169,7 +169,7 @@ def _steps_in_place(
         np.tanh(new, out=new)
         np.subtract(h, new, out=held)
         held *= first
-        h = np.add(new, held, out=made)
+        h = np.add(new, held, out=result)
     return states, h, c
 
 
@@ -226,8 +226,8 @@ class _Layer:
             is_linear = bool(self.call.get("linear_before_reset", 0))
             given = x, weights, self.recurrence, h, c
             given += () if self.bias is None else (self.bias,)
-            made: Any = xp.call(_by_host, self.kind, self.size, is_backward, is_linear, *given)
-            return made
+            result: Any = xp.call(_by_host, self.kind, self.size, is_backward, is_linear, *given)
+            return result
         flat = xp.matmul(xp.reshape(x, (steps * batch, width)), weights)
         flat = xp.reshape(flat, (steps, batch, _GATES[self.kind] * self.size))
         if self.input_bias is not None:
@@ -266,10 +266,10 @@ class _Layer:
         return x[..., number * self.size : (number + count) * self.size]
 
     def _product(self, h: Any, first: int, count: int) -> Any:
-        made = self.call.xp.matmul(h, self._gate(self.recurrence, first, count))
+        result = self.call.xp.matmul(h, self._gate(self.recurrence, first, count))
         if self.state_bias is None:
-            return made
-        return self.call.xp.add(made, self._gate(self.state_bias, first, count))
+            return result
+        return self.call.xp.add(result, self._gate(self.state_bias, first, count))
 
     def _rnn(self, z: Any, h: Any, c: Any) -> Any:
         return self.functions[0](self._limited(z + self._product(h, 0, 1))), c

@@ -24,8 +24,8 @@ def _reduction(name: str, compute: Reduce, is_identity: bool = False) -> None:
             if call.get("noop_with_empty_axes", 0):
                 return x if is_identity else compute(call.xp, x, (), True)
             over = None
-        made = compute(call.xp, x, over, keep)
-        return made if made.dtype == x.dtype else made.astype(x.dtype)
+        result = compute(call.xp, x, over, keep)
+        return result if result.dtype == x.dtype else result.astype(x.dtype)
 
     row("Reduce" + name)(reduce)
 
@@ -56,8 +56,8 @@ def _log_sum_exp(xp: Any, x: Any, axes: Any, keep: bool) -> Any:
         return xp.log(_total(xp, x, axes, keep))
     top = xp.max(x, axis=axes, keepdims=True)
     top = xp.where(xp.isinf(top), scalar(x, 0), top)
-    made = xp.add(xp.log(_total(xp, xp.exp(xp.subtract(x, top)), axes, True)), top)
-    return made if keep else xp.reshape(made, _total(xp, x, axes, False).shape)
+    result = xp.add(xp.log(_total(xp, xp.exp(xp.subtract(x, top)), axes, True)), top)
+    return result if keep else xp.reshape(result, _total(xp, x, axes, False).shape)
 
 
 _reduction("Sum", _total, True)

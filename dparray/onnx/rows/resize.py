@@ -81,7 +81,7 @@ def _resize(call: Call, x: Any, *rest: Any) -> Any:
     for axis, size in zip(axes, wanted, strict=True):
         full[axis] = size
     call.check_size(full, x.dtype)
-    made = x if x.dtype.kind not in "iub" or mode == "nearest" else x.astype("float32")
+    result = x if x.dtype.kind not in "iub" or mode == "nearest" else x.astype("float32")
     outside = np.zeros((1,) * x.ndim, bool)
     for number, (axis, size, scale) in enumerate(zip(axes, wanted, factors, strict=True)):
         before = x.shape[axis]
@@ -94,22 +94,22 @@ def _resize(call: Call, x: Any, *rest: Any) -> Any:
             shape = [-1 if a == axis else 1 for a in range(x.ndim)]
             outside = outside | ((at < 0) | (at > before - 1)).reshape(shape)
         if mode == "nearest":
-            made = call.xp.take(made, _nearest(rounding, at, before), axis=axis)
+            result = call.xp.take(result, _nearest(rounding, at, before), axis=axis)
         else:
-            matrix = _matrix(call, mode, before, size, scale, at).astype(made.dtype)
-            made = _along(call, made, matrix, axis)
+            matrix = _matrix(call, mode, before, size, scale, at).astype(result.dtype)
+            result = _along(call, result, matrix, axis)
     if outside.any():
-        fill = scalar(made, call.get("extrapolation_value", 0))
-        made = call.xp.where(outside, fill, made)
-    if made.dtype == x.dtype:
-        return made
-    return call.xp.rint(made).astype(x.dtype)
+        fill = scalar(result, call.get("extrapolation_value", 0))
+        result = call.xp.where(outside, fill, result)
+    if result.dtype == x.dtype:
+        return result
+    return call.xp.rint(result).astype(x.dtype)
 
 
 def _along(call: Call, x: Any, matrix: Any, axis: int) -> Any:
     order = [a for a in range(x.ndim) if a != axis] + [axis]
-    made = call.xp.matmul(call.xp.transpose(x, order), np.ascontiguousarray(matrix.T))
-    return call.xp.transpose(made, [order.index(a) for a in range(x.ndim)])
+    result = call.xp.matmul(call.xp.transpose(x, order), np.ascontiguousarray(matrix.T))
+    return call.xp.transpose(result, [order.index(a) for a in range(x.ndim)])
 
 
 def _sizes(call: Call, x: Any, axes: list[int], scales: Any, sizes: Any) -> Any:
@@ -119,9 +119,9 @@ def _sizes(call: Call, x: Any, axes: list[int], scales: Any, sizes: Any) -> Any:
         factors = [size / x.shape[axis] for size, axis in zip(wanted, axes, strict=True)]
         policy = call.get("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
-            one = (min if policy == "not_larger" else max)(factors)
-            factors = [one] * len(factors)
-            wanted = [math.floor(one * x.shape[axis] + 0.5) for axis in axes]
+            factor = (min if policy == "not_larger" else max)(factors)
+            factors = [factor] * len(factors)
+            wanted = [math.floor(factor * x.shape[axis] + 0.5) for axis in axes]
         return wanted, factors
     if scales is None:
         factors = call.get("scales") or [

@@ -39,16 +39,16 @@ def _at(call: Call, sequence: Any, position: Any) -> Any:
 @row("SequenceInsert")
 def _insert(call: Call, sequence: Any, x: Any, position: Any = None) -> Any:
     at = len(sequence) if position is None else call.ints(position)[0]
-    made = list(sequence)
-    made.insert(at, x)
-    return made
+    result = list(sequence)
+    result.insert(at, x)
+    return result
 
 
 @row("SequenceErase")
 def _erase(call: Call, sequence: Any, position: Any = None) -> Any:
-    made = list(sequence)
-    made.pop(-1 if position is None else call.ints(position)[0])
-    return made
+    result = list(sequence)
+    result.pop(-1 if position is None else call.ints(position)[0])
+    return result
 
 
 @row("SequenceLength")

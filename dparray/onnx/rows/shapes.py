@@ -236,8 +236,8 @@ def _gather(call: Call, x: Any, at: Any) -> Any:
     axis = checked_axis(call.get("axis", 0), x.ndim)
     at = _from_start(call, at, x.shape[axis])
     if isinstance(at, np.ndarray) and at.ndim == 0:
-        made = x[(slice(None),) * axis + (int(at),)]
-        return np.asarray(made) if isinstance(x, np.ndarray) else made
+        result = x[(slice(None),) * axis + (int(at),)]
+        return np.asarray(result) if isinstance(x, np.ndarray) else result
     return call.xp.take(x, at, axis=axis)
 
 
@@ -276,13 +276,13 @@ def _indexed(x: Any, at: Any, before: Any, depth: int) -> Any:
 def _scattered(x: Any, where: Any, updates: Any, reduction: str) -> Any:
     """Return a copy of an array with other values at indices."""
     xp = module_of(x)
-    made = xp.array(x, copy=True)
+    result = xp.array(x, copy=True)
     if reduction == "none":
-        made[where] = updates
-        return made
+        result[where] = updates
+        return result
     functions = {"add": xp.add, "mul": xp.multiply, "max": xp.maximum, "min": xp.minimum}
-    functions[reduction].at(made, where, updates)
-    return made
+    functions[reduction].at(result, where, updates)
+    return result
 
 
 @row("ScatterElements", "Scatter")
@@ -342,8 +342,8 @@ def _reverse(call: Call, x: Any, lengths: Any) -> Any:
     steps = np.arange(x.shape[time]).reshape(-1, 1)
     source = np.where(steps < ends, ends - 1 - steps, steps)
     columns = np.ascontiguousarray(np.broadcast_to(np.arange(x.shape[batch]), source.shape))
-    made = call.xp.transpose(x, order)[source, columns]
-    return call.xp.transpose(made, [order.index(a) for a in range(x.ndim)])
+    result = call.xp.transpose(x, order)[source, columns]
+    return call.xp.transpose(result, [order.index(a) for a in range(x.ndim)])
 
 
 @row("DepthToSpace", "SpaceToDepth")
@@ -354,12 +354,12 @@ def _blocks(call: Call, x: Any) -> Any:
     is_crd = call.get("mode", "DCR") == "CRD"
     if call.node.operator == "SpaceToDepth":
         order = (0, 1, 3, 5, 2, 4) if is_crd else (0, 3, 5, 1, 2, 4)
-        made = call.xp.transpose(x.reshape((n, c, h // b, b, w // b, b)), order)
-        return made.reshape((n, c * b * b, h // b, w // b))
+        result = call.xp.transpose(x.reshape((n, c, h // b, b, w // b, b)), order)
+        return result.reshape((n, c * b * b, h // b, w // b))
     shape = (n, c // b // b, b, b, h, w) if is_crd else (n, b, b, c // b // b, h, w)
     order = (0, 1, 4, 2, 5, 3) if is_crd else (0, 3, 4, 1, 5, 2)
-    made = call.xp.transpose(x.reshape(shape), order)
-    return made.reshape((n, c // b // b, h * b, w * b))
+    result = call.xp.transpose(x.reshape(shape), order)
+    return result.reshape((n, c // b // b, h * b, w * b))
 
 
 # -- sorting and selection, with sizes that depend on values ---------------------------------------

@@ -28,10 +28,10 @@ def _transform(x: Any, length: int, axis: int, is_inverse: bool, is_half: bool) 
     if is_half and is_inverse:  # from half a spectrum to a real signal
         return xp.expand_dims(fft.irfft(x, n=length, axis=axis), -1).astype(dtype)
     if is_half:
-        made = fft.rfft(x, n=length, axis=axis)
+        result = fft.rfft(x, n=length, axis=axis)
     else:
-        made = (fft.ifft if is_inverse else fft.fft)(x, n=length, axis=axis)
-    return _parts(made).astype(dtype)
+        result = (fft.ifft if is_inverse else fft.fft)(x, n=length, axis=axis)
+    return _parts(result).astype(dtype)
 
 
 @row("DFT")
@@ -79,13 +79,13 @@ def _mel(call: Call, bins: Any, length: Any, rate: Any, low: Any, high: Any) -> 
     ends = 2595 * np.log10(1 + np.array([first, last]) / 700)
     mels = ends[0] + np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2))
     edges = ((size + 1) * 700 * (10 ** (mels / 2595) - 1) // hertz).astype(int)
-    made = np.zeros((size // 2 + 1, count))
+    result = np.zeros((size // 2 + 1, count))
     for number in range(count):
         left, middle, right = edges[number : number + 3]
         if middle == left:
-            made[middle, number] = 1
+            result[middle, number] = 1
         else:
-            made[left : middle + 1, number] = np.arange(middle - left + 1) / (middle - left)
+            result[left : middle + 1, number] = np.arange(middle - left + 1) / (middle - left)
         if right > middle:
-            made[middle:right, number] = np.arange(right - middle, 0, -1) / (right - middle)
-    return made.astype(dtype)
+            result[middle:right, number] = np.arange(right - middle, 0, -1) / (right - middle)
+    return result.astype(dtype)

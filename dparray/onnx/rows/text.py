@@ -19,20 +19,20 @@ def _concatenate(call: Call, x: Any, y: Any) -> Any:
 @row("RegexFullMatch")
 def _match(call: Call, x: Any) -> Any:
     pattern = re.compile(call["pattern"])
-    found = [pattern.fullmatch(str(each)) is not None for each in x.reshape(-1)]
-    return np.asarray(found, bool).reshape(x.shape)
+    matches = [pattern.fullmatch(str(each)) is not None for each in x.reshape(-1)]
+    return np.asarray(matches, bool).reshape(x.shape)
 
 
 @row("StringSplit")
 def _split(call: Call, x: Any) -> Any:
     delimiter, most = call.get("delimiter") or None, call.get("maxsplit", -1)
-    parts = [str(each).split(delimiter, most) if each else [] for each in x.reshape(-1)]
+    parts = [str(text).split(delimiter, most) if text else [] for text in x.reshape(-1)]
     counts = np.asarray([len(part) for part in parts], "int64").reshape(x.shape)
     width = max(map(len, parts), default=0)
-    made = np.full((len(parts), width), "", object)
-    for line, each in zip(made, parts, strict=True):
-        line[: len(each)] = each
-    return made.reshape(*x.shape, width), counts
+    result = np.full((len(parts), width), "", object)
+    for line, text in zip(result, parts, strict=True):
+        line[: len(text)] = text
+    return result.reshape(*x.shape, width), counts
 
 
 @row("StringNormalizer")
@@ -45,8 +45,8 @@ def _normalize(call: Call, x: Any) -> Any:
         case(str(word)) for word in x.reshape(-1)
         if (str(word) if is_exact else str(word).lower()) not in unwanted
     ]  # fmt: skip
-    made = np.asarray(kept or [""], object)
-    return made.reshape(1, -1) if x.ndim == 2 else made
+    result = np.asarray(kept or [""], object)
+    return result.reshape(1, -1) if x.ndim == 2 else result
 
 
 @row("TfIdfVectorizer")
@@ -66,19 +66,19 @@ def _count(call: Call, x: Any) -> Any:
     texts = call.host(x)
     lines = texts.reshape(1, -1) if texts.ndim < 2 else texts
     call.check_size((len(lines), max(places) + 1), "float32")
-    made = np.zeros((len(lines), max(places) + 1), "float32")
+    result = np.zeros((len(lines), max(places) + 1), "float32")
     for row_number, line in enumerate(lines.tolist()):
         for length in lengths:
             for apart in range(1, min(int(call["max_skip_count"]) + 1, len(line)) + 1):
                 for at in range(len(line) - apart * (length - 1)):
                     number = grams.get(tuple(line[at : at + apart * length : apart][:length]), -1)
                     if number >= 0:
-                        made[row_number, places[number]] += 1
+                        result[row_number, places[number]] += 1
                 if length == 1:
                     break
-    factors = np.zeros(made.shape[1], "float32")
+    factors = np.zeros(result.shape[1], "float32")
     factors[places] = weights
     if mode != "TF":
-        counts = (made > 0) if mode == "IDF" else made
-        made = counts.astype("float32") * factors
-    return made[0] if texts.ndim < 2 else made
+        counts = (result > 0) if mode == "IDF" else result
+        result = counts.astype("float32") * factors
+    return result[0] if texts.ndim < 2 else result

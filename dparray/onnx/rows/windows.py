@@ -81,7 +81,7 @@ class Window:
 
     def counts_of(self, space: Any, pads: Pairs, ceil: bool = False) -> tuple[int, ...]:
         """Return the sizes of the result for another image and padding."""
-        made = []
+        result = []
         for size, step, reach, (low, high) in zip(space, self.steps, self.reach, pads, strict=True):
             room = size + low + high - reach
             count = (-(-room // step) if ceil else room // step) + 1
@@ -89,8 +89,8 @@ class Window:
                 count -= 1  # a window must begin in the image or in the padding before it
             if count < 0:
                 raise OnnxError(f"a window of {reach} is larger than {size} with {low} + {high}")
-            made.append(count)
-        return tuple(made)
+            result.append(count)
+        return tuple(result)
 
     def widths(self, counts: Any) -> Pairs:
         """Return the padding that is read for results of these sizes."""
@@ -235,10 +235,10 @@ def _convolved(
 ) -> Any:
     if x.dtype.name in ("float16", "bfloat16"):  # sums of products need float32's precision
         bias = None if bias is None else bias.astype("float32")
-        made = _convolved(
+        result = _convolved(
             call, x.astype("float32"), filters.astype("float32"), bias, window, pads, groups
         )
-        return made.astype(x.dtype)
+        return result.astype(x.dtype)
     if is_differentiated(x) or is_differentiated(filters) or is_differentiated(bias):
         arguments = (channels_last(x), filters, bias, window, pads, groups)
         return channels_first(call.xp.call(_by_products, *arguments))
@@ -264,10 +264,10 @@ def _convolved(
         order, key = depthwise, ("filters", call.device)
     else:
         order, key = arranged, ("filters", call.device)
-    given = getattr(filters, "value", filters)
-    placed = call.cached(key, lambda: call.xp.place(order(host)), of=given)
-    made = call.xp.call(convolve, x, placed, bias, window, pads, counts, count, groups)
-    return channels_first(made)
+    values = getattr(filters, "value", filters)
+    placed = call.cached(key, lambda: call.xp.place(order(host)), of=values)
+    result = call.xp.call(convolve, x, placed, bias, window, pads, counts, count, groups)
+    return channels_first(result)
 
 
 @row("ConvTranspose", is_on_device=True, placed=1)
@@ -312,19 +312,19 @@ def _transposed(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
 
 def _flipped(filters: Any, groups: int, xp: Any) -> Any:
     """Return filters ``(C, F / groups, *window)`` as ``(F, C / groups, *window)``, reversed."""
-    made = xp.flip(filters, axis=tuple(range(2, filters.ndim)))
-    made = xp.reshape(made, (groups, filters.shape[0] // groups, *filters.shape[1:]))
-    made = xp.moveaxis(made, 1, 2)
-    return xp.reshape(made, (-1, *made.shape[2:]))
+    result = xp.flip(filters, axis=tuple(range(2, filters.ndim)))
+    result = xp.reshape(result, (groups, filters.shape[0] // groups, *filters.shape[1:]))
+    result = xp.moveaxis(result, 1, 2)
+    return xp.reshape(result, (-1, *result.shape[2:]))
 
 
 def _spread(x: Any, steps: Any) -> Any:
     """Return ``(N, *space, C)`` with zeros between its elements."""
     space = [(size - 1) * step + 1 for size, step in zip(x.shape[1:-1], steps, strict=True)]
-    made = dp.zeros_like(x, shape=(x.shape[0], *space, x.shape[-1]))
+    result = dp.zeros_like(x, shape=(x.shape[0], *space, x.shape[-1]))
     every = (slice(None), *(slice(None, None, step) for step in steps))
-    made[every] = x
-    return made
+    result[every] = x
+    return result
 
 
 # -- pooling ---------------------------------------------------------------------------------------
@@ -344,10 +344,10 @@ def _max_pool(call: Call, x: Any) -> Any:
     low = scalar(x, np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf)
     if call.outputs > 1:
         places = _places(x.shape, widths, bool(call.get("storage_order", 0)))
-        made, at = call.xp.call(
+        result, at = call.xp.call(
             _largest_places, channels_last(x), places, window, counts, widths, low
         )
-        return channels_first(made), channels_first(at)
+        return channels_first(result), channels_first(at)
     return channels_first(call.xp.call(_largest, channels_last(x), window, counts, widths, low))
 
 
@@ -386,8 +386,8 @@ def _average_pool(call: Call, x: Any) -> Any:
     widths = window.widths(counts)
     if call.node.operator == "LpPool":
         order = call.get("p", 2)
-        made = call.xp.call(_norms, channels_last(x), window, counts, widths, float(order))
-        return channels_first(made.astype(x.dtype))
+        result = call.xp.call(_norms, channels_last(x), window, counts, widths, float(order))
+        return channels_first(result.astype(x.dtype))
     inside = np.ones(window.space)
     if call.get("count_include_pad", 0):
         inside = np.pad(inside, window.pads, constant_values=1)
@@ -435,9 +435,9 @@ def _unpool(call: Call, x: Any, at: Any, shape: Any = None) -> Any:
     call.check_size(wanted, x.dtype)
     # Indices count within the smallest result, which is the corner of a larger one.
     rows = np.unravel_index(call.host(at).reshape(-1), (*x.shape[:2], *least))
-    made = np.zeros(wanted, x.dtype)
-    made[rows] = call.host(x).reshape(-1)
-    return made
+    result = np.zeros(wanted, x.dtype)
+    result[rows] = call.host(x).reshape(-1)
+    return result
 
 
 @row("Col2Im")
@@ -455,10 +455,10 @@ def _col2im(call: Call, x: Any, image: Any, block: Any) -> Any:
 
 def _added_up(x: Any, window: Window, counts: Any, channels: int, wide: Any) -> Any:
     xp, queue = (np, {}) if isinstance(x, np.ndarray) else (dp, {"device": x.queue})
-    made = xp.zeros((x.shape[0], *wide, channels), dtype=x.dtype, **queue)
+    result = xp.zeros((x.shape[0], *wide, channels), dtype=x.dtype, **queue)
     parts = xp.reshape(x, (x.shape[0], channels, -1, *counts))
-    for number, view in enumerate(window.views(made, counts)):
+    for number, view in enumerate(window.views(result, counts)):
         view += channels_last(parts[:, :, number])
     inner = [slice(low, low + n) for n, (low, _) in zip(window.space, window.pads, strict=True)]
     index = (slice(None), *inner)
-    return channels_first(made[index])
+    return channels_first(result[index])

@@ -53,7 +53,7 @@ def install_backend(device: Any = None) -> ModuleType:
 
 def _backend(keras: Any) -> ModuleType:
     """Return the module ``keras.backend`` with the functions of Keras 2."""
-    ops, made = keras.ops, ModuleType("keras.backend")
+    ops, result = keras.ops, ModuleType("keras.backend")
 
     def constant(value: Any, dtype: Any = None, shape: Any = None, name: Any = None) -> Any:
         x = ops.convert_to_tensor(value, dtype=dtype or keras.config.floatx())
@@ -82,18 +82,18 @@ def _backend(keras: Any) -> ModuleType:
         def call(values: Sequence[Any] = ()) -> Any:
             given = list(map(ops.convert_to_tensor, values))
             results = iter(model(given) if model is not None else ())
-            made = [
+            result = [
                 ops.convert_to_numpy(next(results) if isinstance(x, keras.KerasTensor) else x)
                 for x in many
             ]
-            return made if isinstance(outputs, list | tuple) else made[0]
+            return result if isinstance(outputs, list | tuple) else result[0]
 
         return call
 
     def reduction(compute: Any) -> Callable[..., Any]:
         return lambda x, axis=None, keepdims=False: compute(x, axis=axis, keepdims=keepdims)
 
-    vars(made).update(
+    vars(result).update(
         {name: getattr(keras.backend, name) for name in dir(keras.backend)},
         constant=constant,
         placeholder=placeholder,
@@ -108,4 +108,4 @@ def _backend(keras: Any) -> ModuleType:
             for name in ("floatx", "set_floatx", "epsilon", "image_data_format")
         },
     )
-    return made
+    return result

@@ -176,8 +176,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return an array; a list may hold arrays."""
         dp, x = self.array_module, self.unwrapped(x)
         if type(x) in (list, tuple) and any(isinstance(each, _ARRAYS) for each in x):
-            made = dp.stack([dp.asarray(each) for each in x])
-            return made if dtype is None else made.astype(dtype)
+            result = dp.stack([dp.asarray(each) for each in x])
+            return result if dtype is None else result.astype(dtype)
         return dp.array(x, dtype=dtype, device=None if isinstance(x, _ARRAYS) else self.device)
 
     def asarray(self, x: Any, dtype: Any = None, **_: Any) -> Any:
@@ -190,32 +190,32 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _numpy(self) -> Any:
         dp = self.array_module
-        made = _Namespace("numpy", self, dp, np)
+        result = _Namespace("numpy", self, dp, np)
         for name in ("random", "dtype", "finfo", "iinfo", "issubdtype", "generic"):
-            setattr(made, name, getattr(np, name))
-        vars(made).update(ndarray=ndarray, array=self.array, asarray=self.asarray, lib=dp.lib)
+            setattr(result, name, getattr(np, name))
+        vars(result).update(ndarray=ndarray, array=self.array, asarray=self.asarray, lib=dp.lib)
         # Keras traces functions with empty arrays, whose labels must be valid.
-        vars(made)["empty"] = self.placing(dp.zeros)
+        vars(result)["empty"] = self.placing(dp.zeros)
         for name in ("empty_like", "full_like", "ones_like", "zeros_like"):
-            setattr(made, name, self.taking_numbers(getattr(dp, name)))
+            setattr(result, name, self.taking_numbers(getattr(dp, name)))
         for name in ("linalg", "fft"):
             setattr(
-                made,
+                result,
                 name,
                 _Namespace(f"numpy.{name}", self, getattr(dp, name), getattr(np, name)),
             )
-        return made
+        return result
 
     @functools.cached_property
     def scipy(self) -> Any:
         """SciPy, with dparray's special functions."""
         none = ModuleType("none")
-        made: Any = ModuleType("scipy")
+        result: Any = ModuleType("scipy")
         for name in ("special", "signal", "linalg"):
             ours = self.array_module.special if name == "special" else none
             theirs = importlib.import_module(f"scipy.{name}")
-            setattr(made, name, _Namespace(f"scipy.{name}", self, ours, theirs))
-        return made
+            setattr(result, name, _Namespace(f"scipy.{name}", self, ours, theirs))
+        return result
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Find the files of the backend, and no others."""
@@ -265,8 +265,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _fft(self, name: str) -> Callable[..., Any]:
         def transform(x: Any) -> Any:
-            made = getattr(self.array_module.fft, name)(x[0] + 1j * x[1])
-            return made.real, made.imag
+            result = getattr(self.array_module.fft, name)(x[0] + 1j * x[1])
+            return result.real, result.imag
 
         return transform
 

@@ -24,7 +24,7 @@ def make_trainable(trainer: Any, finder: Any) -> None:
         trainer: the module ``keras.src.backend.numpy.trainer``.
         finder: returns arrays of values (``place``).
     """
-    made = _trainer_of_torch(Path(trainer.__file__).parents[1] / "torch" / "trainer.py")
+    result = _trainer_of_torch(Path(trainer.__file__).parents[1] / "torch" / "trainer.py")
     plain: Any = trainer.NumpyTrainer
     keras_trainer = plain.__mro__[1]
 
@@ -36,7 +36,7 @@ def make_trainable(trainer: Any, finder: Any) -> None:
 
     plain._symbolic_build = symbolic_build
     for name in ("fit", "train_on_batch", "test_on_batch"):
-        setattr(plain, name, getattr(made, name))
+        setattr(plain, name, getattr(result, name))
     plain.train_step, plain.make_train_function = train_step, _make_train_function
     plain.train_function = None
 

@@ -35,8 +35,8 @@ def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
         x, back = _channels_last(x.astype(wide), dimension_numbers)
         apart = rhs_dilation or (1,) * (x.ndim - 2)
         pads = _pads(padding, x.shape[1:-1], w.shape, steps, apart)
-        made = back(_convolved(x, w.astype(wide), steps, pads, apart, feature_group_count))
-        return made.astype(dtype)
+        result = back(_convolved(x, w.astype(wide), steps, pads, apart, feature_group_count))
+        return result.astype(dtype)
 
     def transpose(
         x: Any, w: Any, steps: Any, padding: Any, rhs_dilation: Any = None,
@@ -84,8 +84,8 @@ def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
     )  # fmt: skip
     jax: Any = ModuleType("jax")
     jax.lax, jax.nn = lax, ModuleType("jax.nn")
-    made: ModuleType = jax
-    return made
+    result: ModuleType = jax
+    return result
 
 
 def _channels_last(x: Any, numbers: Any) -> Any:
