@@ -218,7 +218,9 @@ _PACKAGE = str(Path(__file__).parent) + "/"
 _KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
 _DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # treated as a user's program
 # Modules between the program and the function that it called: they report on it, or copy for it.
-_BETWEEN = tuple(_PACKAGE + each for each in ("_explain/", "_profile/", "_scheduling/gathering"))
+_BETWEEN = tuple(
+    _PACKAGE + each for each in ("_explain/", "_profile/", "_scheduling/eager_operands")
+)
 _BESIDE = {contextlib.__file__, functools.__file__, threading.__file__}
 
 

@@ -26,7 +26,7 @@ from dparray._graph.node import Node, Scalar, pending_order
 from dparray._layout import Layout
 from dparray._placement import Policy
 from dparray._runtime import host_maps
-from dparray._scheduling import device_costs, heft, places, timeline, transfers
+from dparray._scheduling import device_costs, device_schedule, heft, places, transfers
 from dparray._scheduling.cut import CutStep, additions, apart, branches, cut
 from dparray._scheduling.problem import (
     Copy,
@@ -272,7 +272,7 @@ def _scheduled(
             schedule = heft.solve(problem)
         else:
             chosen = places.chosen(policy, problem, steps, order, devices)
-            schedule = timeline.build(problem, range(len(tasks)), chosen, True)
+            schedule = device_schedule.build(problem, range(len(tasks)), chosen, True)
     except NoRoom as error:
         raise _no_room(error, steps, problem, order, arrays, queues) from None
     except NoDevice as error:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 
+from dparray._scheduling.device_schedule import build
 from dparray._scheduling.problem import Machine, NoDevice, NoRoom, Problem, Schedule, Step
-from dparray._scheduling.timeline import build
 
 #: The maximum planning time: seconds per step, or a share of the planned time.
 SECONDS_OF_A_STEP = 20e-6

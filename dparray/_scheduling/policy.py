@@ -11,7 +11,7 @@ from typing import Any
 
 from dparray import _placement, config
 from dparray._placement import Policy
-from dparray._scheduling import executor, gathering
+from dparray._scheduling import eager_operands, executor
 from dparray._scheduling.places import PolicyStep
 from dparray._scheduling.trace import PlacedExpression, records
 from dparray.device import Device
@@ -21,7 +21,7 @@ __all__ = ["PlacedExpression", "PlacementControl", "PolicyStep", "placement"]
 
 # The core calls these: see `dparray._satellites`.
 compute, bring, planned = executor.compute, executor.bring, executor.planned
-called_together = gathering.called_together
+called_together = eager_operands.called_together
 
 
 class PlacementControl:

@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from dparray.dask.cluster import LocalCluster
-from dparray.dask.sorting import sort
+from dparray.dask.sample_sort import sort
 from dparray.dask.spill import DeviceSpill
 
 __all__ = ["DeviceSpill", "LocalCluster", "sort"]

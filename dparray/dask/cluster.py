@@ -8,8 +8,8 @@ from typing import Any
 
 from distributed import Nanny, Scheduler, SpecCluster
 
-from dparray.dask.places import VARIABLE, check_devices, places_of
 from dparray.dask.spill import DeviceSpill, bytes_of
+from dparray.dask.worker_devices import VARIABLE, check_devices, places_of
 from dparray.device import Device
 from dparray.exceptions import ArgumentError
 

@@ -15,7 +15,7 @@ from dparray import config, device
 from dparray._array.ndarray import ndarray
 from dparray._functions.evaluation import eval as evaluate
 from dparray._runtime import queues
-from dparray.dask.places import bind_process, device_of_process
+from dparray.dask.worker_devices import bind_process, device_of_process
 
 
 def arrays_in(value: Any) -> list[ndarray]:

@@ -12,12 +12,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dparray.exceptions import OnnxError
-from dparray.onnx.explanation import ModelExplanation, NodePlan
+from dparray.onnx.node_explanations import ModelExplanation, NodePlan
 
 if TYPE_CHECKING:
     from dparray.onnx.model import Model, ValueInfo, load
+    from dparray.onnx.operator_table import operator
     from dparray.onnx.operators import SupportedOperator, supported
-    from dparray.onnx.registry import operator
 
 #: Imported lazily, since they need packages that dparray does not depend on.
 _LATER = {
@@ -26,7 +26,7 @@ _LATER = {
     "load": "model",
     "SupportedOperator": "operators",
     "supported": "operators",
-    "operator": "registry",
+    "operator": "operator_table",
 }
 
 

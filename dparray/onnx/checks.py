@@ -14,7 +14,7 @@ from onnx import AttributeProto
 from dparray._layout import MAX_DIMENSIONS
 from dparray.exceptions import OnnxError
 from dparray.onnx.graph import Graph, Node, standard_function
-from dparray.onnx.registry import standard_domain
+from dparray.onnx.operator_table import standard_domain
 from dparray.onnx.tensors import check_external, numpy_dtype
 
 _POSITIVE = (

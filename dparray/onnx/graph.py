@@ -14,8 +14,8 @@ from onnx import AttributeProto
 from dparray._dtypes import SUPPORTED
 from dparray.exceptions import DparrayError, OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced
-from dparray.onnx.registry import HOST, ROWS, Call, Row, is_traced, standard_domain
+from dparray.onnx.call_recorder import NeedsHostValue, Recorder, Traced
+from dparray.onnx.operator_table import HOST, ROWS, Call, Row, is_traced, standard_domain
 from dparray.onnx.tensors import dense, tensor
 
 #: Constants that are folded at load and are larger than this are computed at each call instead.

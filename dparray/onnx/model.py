@@ -15,13 +15,13 @@ import onnx
 from dparray._driver import traits_of
 from dparray._scheduling.policy import placement
 from dparray.exceptions import ArgumentError, OnnxError
-from dparray.onnx import checks, folding
+from dparray.onnx import batch_normalization, checks
 from dparray.onnx import functions as dp
-from dparray.onnx.explanation import ModelExplanation, explained
+from dparray.onnx.call_recorder import NeedsHostValue, Recorder, Traced, is_array, value_of
 from dparray.onnx.graph import DEVICE_DTYPES, FunctionGraph, Graph, Node, Run, standard_function
+from dparray.onnx.node_explanations import ModelExplanation, explained
+from dparray.onnx.operator_table import Row, standard_domain
 from dparray.onnx.plan import Plan
-from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced, is_array, value_of
-from dparray.onnx.registry import Row, standard_domain
 from dparray.onnx.tensors import numpy_dtype
 
 #: The maximum number of plans, one per combination of shapes and dtypes.
@@ -114,7 +114,7 @@ class Model:
             for name in trained:
                 del self.graph.constants[name]
         else:
-            folding.merge_batch_norms(self.graph, self)
+            batch_normalization.merge_batch_norms(self.graph, self)
         self.graph.fold()
         self.graph.constants.update(trained)
         self._plans: OrderedDict[Any, Plan | None] = OrderedDict()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import onnx
 
-from dparray.onnx.registry import ROWS
+from dparray.onnx.operator_table import ROWS
 
 
 class SupportedOperator(NamedTuple):

@@ -6,14 +6,14 @@ the cost of another layout, ``operands`` finds the operands for each device or r
 computes, and ``kernels`` launches. Imports: rows up to ``functions``.
 """
 
-from dparray.sharding import blocks as blocks
+from dparray.sharding import blockwise as blockwise
 from dparray.sharding import functions as functions
 from dparray.sharding import rearranged as rearranged
 from dparray.sharding.array import ShardedArray
 from dparray.sharding.distribute import distribute
 from dparray.sharding.kernels import ShardedEvent, ShardedRange
 from dparray.sharding.layout import Sharding
-from dparray.sharding.random import ShardedGenerator, default_rng
+from dparray.sharding.random_numbers import ShardedGenerator, default_rng
 
 __all__ = [
     "ShardedArray",

@@ -6,6 +6,7 @@ from math import inf
 
 import pytest
 
+from dparray._scheduling.device_schedule import build, earliest
 from dparray._scheduling.heft import alone_on, solve
 from dparray._scheduling.problem import (
     Drop,
@@ -17,7 +18,6 @@ from dparray._scheduling.problem import (
     Task,
     Value,
 )
-from dparray._scheduling.timeline import build, earliest
 from tests.scheduling.graphs import MB, best_finish, check, machine, peak, random_problem
 
 TWO_LINKS = tuple(  # four devices besides the first, two on each of two links

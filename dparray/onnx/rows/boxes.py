@@ -9,7 +9,7 @@ import numpy as np
 
 from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.registry import Call, row
+from dparray.onnx.operator_table import Call, row
 from dparray.onnx.rows.elementwise import scalar
 
 #: The most terms of an interpolation in several dimensions.

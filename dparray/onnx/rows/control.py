@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from dparray.exceptions import OnnxError
-from dparray.onnx.registry import Call, checked_axis, is_traced, row
+from dparray.onnx.operator_table import Call, checked_axis, is_traced, row
 from dparray.onnx.tensors import numpy_dtype
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.registry import Call, row
+from dparray.onnx.operator_table import Call, row
 from dparray.onnx.tensors import numpy_dtype
 
 #: Operators that correspond to a single function.

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from dparray.exceptions import OnnxError
-from dparray.onnx.registry import Call, checked_axis, row
+from dparray.onnx.operator_table import Call, checked_axis, row
 from dparray.onnx.rows.elementwise import scalar
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray.onnx import functions as dp
-from dparray.onnx.registry import Call, is_traced, row
+from dparray.onnx.operator_table import Call, is_traced, row
 from dparray.onnx.rows.elementwise import scalar
 from dparray.onnx.rows.windows import packed
 from dparray.tilelang.kernel_text import VECTOR

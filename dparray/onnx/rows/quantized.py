@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from dparray.onnx.registry import Call, checked_axis, row
+from dparray.onnx.operator_table import Call, checked_axis, row
 from dparray.onnx.rows.elementwise import narrow, scalar
 from dparray.onnx.rows.products import check_product
 from dparray.onnx.rows.windows import conv

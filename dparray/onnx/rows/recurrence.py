@@ -13,8 +13,8 @@ from dparray._placement import policy_in_force
 from dparray.exceptions import OnnxError
 from dparray.memory.libraries.numpy import products_on_calling_threads
 from dparray.onnx import functions as dp
-from dparray.onnx.recorder import is_differentiated
-from dparray.onnx.registry import ROWS, Call, row
+from dparray.onnx.call_recorder import is_differentiated
+from dparray.onnx.operator_table import ROWS, Call, row
 from dparray.onnx.rows.elementwise import scalar
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray.exceptions import OnnxError
-from dparray.onnx.registry import Call, checked_axis, row
+from dparray.onnx.operator_table import Call, checked_axis, row
 from dparray.onnx.rows.elementwise import scalar
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray.exceptions import OnnxError
-from dparray.onnx.registry import Call, checked_axis, is_traced, row
+from dparray.onnx.operator_table import Call, checked_axis, is_traced, row
 
 
 @row("Identity", "Optional", "OptionalGetElement")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray.exceptions import OnnxError
-from dparray.onnx.registry import Call, checked_axis, module_of, row
+from dparray.onnx.operator_table import Call, checked_axis, module_of, row
 from dparray.onnx.tensors import numpy_dtype
 
 

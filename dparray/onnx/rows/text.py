@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray.exceptions import OnnxError
-from dparray.onnx.registry import Call, row
+from dparray.onnx.operator_table import Call, row
 
 
 @row("StringConcat")

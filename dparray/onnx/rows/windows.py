@@ -15,8 +15,8 @@ import numpy as np
 from dparray._array.operands import dispatch_override
 from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.recorder import is_differentiated
-from dparray.onnx.registry import Call, is_traced, row
+from dparray.onnx.call_recorder import is_differentiated
+from dparray.onnx.operator_table import Call, is_traced, row
 from dparray.onnx.rows.elementwise import scalar
 from dparray.onnx.rows.shapes import cropped
 from dparray.tilelang.kernel_text import VECTOR

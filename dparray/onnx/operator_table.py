@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray.exceptions import ArgumentError, OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.recorder import Traced, is_array
+from dparray.onnx.call_recorder import Traced, is_array
 from dparray.onnx.tensors import numpy_dtype
 
 Function = Callable[..., Any]
