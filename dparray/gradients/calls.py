@@ -357,12 +357,9 @@ def _record(
     node = Call(
         row, [origin for _, origin in places], [p for p, _ in places], operands, options, answer
     )
-    if not is_several(answer):
-        return Traced(answer, level, (node, 0)) if is_float(answer) else answer
-    results = [
-        Traced(x, level, (node, number)) if is_float(x) else x for number, x in enumerate(answer)
-    ]
-    return gathered(answer, results)
+    answers = answer if is_several(answer) else (answer,)
+    made = [Traced(x, level, (node, n)) if is_float(x) else x for n, x in enumerate(answers)]
+    return gathered(answer, made) if is_several(answer) else made[0]
 
 
 def _forward(
@@ -436,12 +433,13 @@ def _note_view(row: Row, args: Sequence[Any], options: dict[str, Any], view: Tra
         root._uncertain = (*root._uncertain, weakref.ref(view))
 
 
-def write(x: Traced, new: Callable[[Traced], Any]) -> Traced:
+def write(x: Traced, new: Callable[[Traced], Any], added: Any = None) -> Traced:
     """Rebind a traced array, or the array that it is a view of, to a new value.
 
     Args:
         x: the array.
         new: returns the new value from the old one.
+        added: what the new value is more than the old one, if that is known.
 
     Raises:
         GradientError: it is not known whether another array shares the memory.
@@ -461,10 +459,16 @@ def write(x: Traced, new: Callable[[Traced], Any]) -> Traced:
             "an in-place statement on an array and its reshape: whether they share memory depends "
             "on the layout; copy one of them first: y = dp.reshape(x, shape).copy()"
         )
-    value = _fitting(x, new(alias(x)))
     bases = [alias(root)]
     for step in steps[:-1]:
         bases.append(step.apply(bases[-1]))
+    is_added = is_array(added) and (added.shape, added.dtype) == (x.shape, x.dtype)
+    if is_added and steps and steps[-1].row is ROWS_BY_NAME["getitem"]:
+        # The cotangent of the base is that of the result, without zeros in place of the view.
+        value = apply(ROWS_BY_NAME["additem"], (bases[-1], *steps[-1].args, added), {})
+        steps = steps[:-1]
+    else:
+        value = _fitting(x, new(alias(x)))
     for base, step in zip(reversed(bases[: len(steps)]), reversed(steps), strict=True):
         value = step.row.write_back(base, value, *step.args, **step.options)
     root._value, root._level, root._origin = value._value, value._level, value._origin

@@ -109,6 +109,22 @@ class SetItem(Row):
         return apply(self, (tangent, key, tangents.get(2, 0)), {})
 
 
+class AddItem(SetItem):
+    """A copy of an array with values of its dtype added to a slice."""
+
+    def transpose(self, place: Any, g: Any, answer: Any, operands: Any, options: Any) -> Any:
+        """Return the cotangent of an operand from that of the result."""
+        return g if place == 0 else g[operands[1]]
+
+
+def _added_to(x: Any, key: Any, value: Any) -> Any:
+    if type(x) is Traced or type(value) is Traced:
+        return apply(ROWS_BY_NAME["additem"], (x, key, value), {})
+    copied = x.copy()
+    copied[key] += value
+    return copied
+
+
 def _are_last(shape: tuple[int, ...], key: Any, spec: Spec) -> Any:
     """Return which of the values that are written at an index stay: of equal indices the last."""
     numbers = dp.reshape(index_array(np.arange(math.prod(shape)), spec), shape)
@@ -318,6 +334,7 @@ def _host(obj: Any) -> Any:
 def _enter() -> None:
     ROWS_BY_NAME["getitem"] = GetItem("x[key]", item_of, _of_getitem)
     ROWS_BY_NAME["setitem"] = SetItem("x[key] = value", _assigned)
+    ROWS_BY_NAME["additem"] = AddItem("x[key] += value", _added_to)
     ROWS_BY_NAME["scatter"] = Linear("scatter", _scattered_or_recorded, _of_scatter)
     register("take", Linear("take", dp.take, _of_take))
     register("take_along_axis", Linear("take_along_axis", dp.take_along_axis, _of_take_along_axis))

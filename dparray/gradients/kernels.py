@@ -33,7 +33,7 @@ from dparray._language.errors import Refusal
 from dparray._language.references import UNASSIGNED
 from dparray._runtime import rounding
 from dparray._type_keys import Signature, parse
-from dparray.exceptions import GradientError
+from dparray.exceptions import GradientError, KernelCompileError
 from dparray.gradients.public import dp
 from dparray.gradients.traced import (
     Constant,
@@ -563,7 +563,17 @@ def differentiable(kernel: Any, **outputs: Any) -> Callable[..., Any]:
             )
         if named or len(inputs) != len(form.inputs):
             inputs = _completed(form, inputs, named)
-        made = called(form, space, inputs)
+        try:
+            made = called(form, space, inputs)
+        except KernelCompileError as error:
+            pairs = zip(form.inputs, inputs, strict=True)
+            number = next((n for n, x in pairs if type(x) is Traced and not x.ndim), None)
+            if number is None:
+                raise
+            raise GradientError(
+                f"kernel {launched.__name__}: {number!r} is a differentiated number, but kernels "
+                f"have derivatives by arrays; read {number}[0], and pass dp.reshape({number}, (1,))"
+            ) from error
         return made if len(made) > 1 else made[0]
 
     return call

@@ -14,7 +14,7 @@ from dparray._functions.protocols import function_of_ufunc
 from dparray._graph.ops import COMPARISONS, OPERATORS
 from dparray.exceptions import GradientError
 from dparray.gradients import products as products  # which has the row of matmul
-from dparray.gradients.calls import ROWS, apply, call, constant_operands, write
+from dparray.gradients.calls import ROWS, apply, call, constant_operands, is_array, write
 from dparray.gradients.indexing import getitem, setitem
 from dparray.gradients.public import dp
 from dparray.gradients.shapes import astype, copied
@@ -105,7 +105,10 @@ def _operator(name: str) -> tuple[Callable[..., Any], ...]:
     def in_place(self: Traced, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
-        return write(self, lambda old: apply(row, (old, other), {}))
+        added = None
+        if self._steps and name in ("add", "subtract") and is_array(other):
+            added = other if name == "add" else dp.negative(other)
+        return write(self, lambda old: apply(row, (old, other), {}), added)
 
     return operate, reflected, in_place
 

@@ -262,11 +262,16 @@ def _pull_cholesky(place: int, g: Any, r: Any, a: Any, /, *, upper: bool = False
     return 0.5 * (made + adjoint(made))
 
 
+def _gaps(w: Any) -> tuple[Any, Any]:
+    """Return the identity, and the inverse differences of eigenvalues, 0 on the diagonal."""
+    eye = _eye(w.shape[-1], w)
+    return eye, (1 - eye) / (dp.expand_dims(w, -2) - dp.expand_dims(w, -1) + eye)
+
+
 def _pull_eigh(place: int, g: Any, r: Any, a: Any, *_: Any, **__: Any) -> Any:
     w, v = r
-    eye = _eye(w.shape[-1], w)
-    gaps = dp.expand_dims(w, -2) - dp.expand_dims(w, -1)
-    inner = (1 - eye) / (gaps + eye) * (adjoint(v) @ g[1])
+    eye, inverse = _gaps(w)
+    inner = inverse * (adjoint(v) @ g[1])
     made = v @ (dp.expand_dims(g[0], -1) * eye + inner) @ adjoint(v)
     return 0.5 * (made + adjoint(made))
 
@@ -325,13 +330,12 @@ def _pull_eigvals(place: int, g: Any, r: Any, a: Any) -> Any:
 
 def _pull_eig(place: int, g: Any, r: Any, a: Any) -> Any:
     w, v = r
-    eye = _eye(w.shape[-1], w)
-    gaps = dp.expand_dims(w, -2) - dp.expand_dims(w, -1)
+    eye, inverse = _gaps(w)
     vh = adjoint(v)
     # Eigenvectors have length 1: their component along themselves is removed.
     vg = vh @ g[1]
     along = dp.real(vg * eye)
-    inner = conjugate((1 - eye) / (gaps + eye)) * (vg - (vh @ v) @ (along + 0j))
+    inner = conjugate(inverse) * (vg - (vh @ v) @ (along + 0j))
     return dp.linalg.solve(vh, (dp.expand_dims(g[0], -1) * eye + inner) @ vh)
 
 

@@ -162,17 +162,12 @@ def _unstack(x: Any, /, *, axis: int = 0) -> Any:
     return tuple([x[at_axis(axis % x.ndim, number)] for number in range(x.shape[axis])])
 
 
-def _with_rows(arrays: Any) -> Any:
-    arrays = [x if is_array(x) else dp.asarray(x) for x in arrays]
-    return [dp.reshape(x, (1, -1)) if x.ndim < 2 else x for x in arrays]
-
-
 def _vstack(arrays: Any, **_: Any) -> Any:
-    return dp.concatenate(_with_rows(arrays), axis=0)
+    return dp.concatenate(list(map(_atleast(2), arrays)), axis=0)
 
 
 def _hstack(arrays: Any, **_: Any) -> Any:
-    arrays = [x if x.ndim else dp.reshape(x, (1,)) for x in arrays]
+    arrays = list(map(_atleast(1), arrays))
     return dp.concatenate(arrays, axis=0 if arrays[0].ndim == 1 else 1)
 
 

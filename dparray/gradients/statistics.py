@@ -106,10 +106,8 @@ def _diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: An
 
 
 def _ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    parts = [dp.reshape(p, (-1,)) for p in (to_begin,) if p is not None]
-    parts += [_diff(dp.reshape(x, (-1,)))]
-    parts += [dp.reshape(p, (-1,)) for p in (to_end,) if p is not None]
-    return dp.concatenate(parts) if len(parts) > 1 else parts[0]
+    parts = (to_begin, _diff(dp.reshape(x, (-1,))), to_end)
+    return dp.concatenate([dp.reshape(part, (-1,)) for part in parts if part is not None])
 
 
 def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from math import prod
+from operator import attrgetter
 from typing import Any
 
 from dparray._array.ndarray import ndarray
@@ -116,6 +117,10 @@ class Constant(Node):
 Origin = tuple[Node, int]
 
 
+def _of_value(name: str) -> property:
+    return property(attrgetter(f"_value.{name}"))
+
+
 class Traced:
     """An array inside a transformation.
 
@@ -139,57 +144,11 @@ class Traced:
         self._steps: tuple[Any, ...] = ()
         self._uncertain: tuple[Any, ...] = ()
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
-        return self._value.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype."""
-        return self._value.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self._value.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return prod(self._value.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """The number of bytes of the elements."""
-        return self.size * self.itemsize
-
-    @property
-    def itemsize(self) -> int:
-        """The number of bytes of an element."""
-        return self._value.dtype.itemsize
-
-    @property
-    def queue(self) -> Any:
-        """The queue."""
-        return self._value.queue
-
+    # Without functions of Python, since each operation reads some of them.
+    shape, dtype, ndim, size = map(_of_value, ("shape", "dtype", "ndim", "size"))
+    nbytes, itemsize, is_pending = map(_of_value, ("nbytes", "itemsize", "is_pending"))
+    queue, device, usm_type = map(_of_value, ("queue", "device", "usm_type"))
     sycl_queue = queue
-
-    @property
-    def device(self) -> Any:
-        """The device."""
-        return self._value.device
-
-    @property
-    def usm_type(self) -> str:
-        """The USM type."""
-        return self._value.usm_type
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether the value is not computed yet."""
-        return self._value.is_pending
 
     def __len__(self) -> int:
         return len(self._value)

@@ -371,5 +371,8 @@ def test_wrong_outputs_are_refused() -> None:
         f(4, np.ones(4))
     with pytest.raises(dp.GradientError, match="first input of floats, which must be an array"):
         dp.differentiable(code.gather, out=4)(4, dp.arange(4), dp.arange(4))
+    powers = dp.differentiable(code.powers, out="x")
+    with pytest.raises(dp.GradientError, match="'n' is a differentiated number, but kernels"):
+        dp.grad(lambda n: dp.sum(powers(4, dp.ones(4), n)))(2.0)
     with pytest.raises(dp.GradientError, match="its inputs are u, after the range; got 2"):
         f(4, dp.ones(4), dp.ones(4))

@@ -392,3 +392,15 @@ def test_a_write_after_the_forward_pass_does_not_reach_the_tape(kept: Any) -> No
         expected = dp.grad(lambda x: dp.sum(kept(x)))(dp.asarray(values)).asnumpy()
         x[...] = 7
         assert np.allclose(pull(dp.ones(()))[0].asnumpy(), expected)
+
+
+def test_additions_to_slices_read_nothing() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.5
+        y[1:-1] -= x[:4] * x[2:]
+        y[::-1] += y
+        y[1:][:2] += x[0]
+        y[1:5][::2] += x[:2]
+        return dp.sum(y**3)
+
+    check(f)
