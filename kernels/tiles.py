@@ -62,6 +62,7 @@ COUNTED = 8
 TILES_COUNTED = 4
 # Loops over tuples are unrolled, so that private arrays become registers.
 _ALL = tuple(range(ELEMENTS))
+_HALF = ELEMENTS // 2
 _TILES = tuple(range(TILES_COUNTED))
 _COUNTED = tuple(range(COUNTED))
 _COUNTED_WORDS = tuple(range(2 * TILES_COUNTED))
@@ -457,16 +458,14 @@ def make_look_back_kernel(
         own = uint32(nd_item.get_local_id(0)) * uint32(ELEMENTS + 1)
         first = uint64(t) * uint64(lanes * ELEMENTS)
         load(nd_item, x, first, tile)
-        values = PrivateArray(ELEMENTS, dtype)
         value = nothing
         for k in _ALL:
-            values[k] = tile[uint64(own + uint32(k))]
-            value = dtype(combine(value, values[k]))
+            value = dtype(combine(value, tile[uint64(own + uint32(k))]))
         before, combined = scan(nd_item, value, nothing, scratch)
         earlier = look_back(nd_item, progress, total, carry, t, combined, initial, shared)
         before = dtype(combine(earlier, before))
         for k in _ALL:
-            after = dtype(combine(before, values[k]))
+            after = dtype(combine(before, tile[uint64(own + uint32(k))]))
             tile[uint64(own + uint32(k))] = after if inclusive else before
             before = after
         store(nd_item, out, first, tile)
@@ -624,20 +623,22 @@ def make_tile_select_kernel(
         # A work-item has the same byte of each word.
         shift = uint64((lane % uint32(8)) * uint32(8))
         earlier = (uint64(1) << shift) - uint64(1)
-        places = PrivateArray(ELEMENTS, int32)
-        values = PrivateArray(ELEMENTS, dtype)
+        places = PrivateArray(_HALF, int32)
+        values = PrivateArray(_HALF, dtype)
         first = number * uint64(lanes * ELEMENTS) + uint64(lane)
-        for k in _ALL:
-            word = uint64(lane // uint32(8) + uint32(k * (lanes // 8)))
-            i = first + uint64(k * lanes)
-            places[k] = int32(-1)
-            if (tile[word] >> shift) & uint64(1) != uint64(0):
-                places[k] = int32(counts[word] + count(tile[word] & earlier))
-                values[k] = dtype(i) if is_index else x[i]
         target = carry[number]
-        for k in _ALL:
-            if places[k] >= 0:
-                out[uint64(target + int64(places[k]))] = values[k]
+        # Intel's GPUs do not have the registers for all elements together.
+        for half in (0, _HALF):
+            for k in range(_HALF):
+                word = uint64(lane // uint32(8) + uint32((half + k) * (lanes // 8)))
+                i = first + uint64((half + k) * lanes)
+                places[k] = int32(-1)
+                if (tile[word] >> shift) & uint64(1) != uint64(0):
+                    places[k] = int32(counts[word] + count(tile[word] & earlier))
+                    values[k] = dtype(i) if is_index else x[i]
+            for k in range(_HALF):
+                if places[k] >= 0:
+                    out[uint64(target + int64(places[k]))] = values[k]
 
     return tile_select
 

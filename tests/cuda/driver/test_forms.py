@@ -73,10 +73,10 @@ class Form(NamedTuple):
 _FORMS = (
     Form("sum of float32", "tile_total", "LDG.E", 16, 32),
     Form("sum of float32", "tile_scan", "LDG.E", 16, 64),
-    Form("sum of int64", "one_pass_scan", "LDG.E.64", 16, 96, r"STG|STS\\.64|REDG"),
+    Form("sum of int64", "one_pass_scan", "LDG.E.64", 16, 64, r"STG|STS\\.64|REDG"),
     Form("sum of int32", "one_pass_scan", "LDG.E", 16, 48, r"STG|STS$|REDG"),
     Form("mask", "mask_count", "LDG.E.64", 8, 48, r"STG|REDG"),
-    Form("mask", "tile_select", "LDG.E", 16, 96, r"STG"),
+    Form("mask", "tile_select", "LDG.E", 8, 40, r"STG"),
     Form("histogram", "local_count", "LDG.E", 16, 40, r"ATOMS|REDG"),
     Form("transposition", "transpose", "LDG.E", 16, 48),
     Form("counts", "local_count", "LDG.E", 16, 40, r"ATOMS|REDG"),
