@@ -96,6 +96,9 @@ _FOLDS = frozenset(
     {"sum", "prod", "min", "max", "amin", "amax", "mean", "std", "var", "any", "all"}
 )
 _FOLD_INDEX = frozenset({"argmin", "argmax"})
+_ARRAY_MODULES = ("numpy", "dparray", "dpnp")
+#: Functions of ``linalg``.
+_OF_MATRICES = frozenset({"inv", "solve", "det"})
 _NEW = frozenset({"zeros", "ones", "empty", "full"})
 #: Attributes of arrays that read no elements.
 ABOUT_ARRAYS = frozenset({"shape", "size", "ndim", "dtype"})
@@ -479,7 +482,12 @@ class Inference:
             if isinstance(owner, Known) and isinstance(owner.value, ModuleType):
                 if owner.value is math:
                     return self._math(node.func.attr)
-                if _is_array_module(owner.value):
+                name, _, of_matrices = owner.value.__name__.partition(".")
+                if _is_array_module(owner.value) or (
+                    name in _ARRAY_MODULES
+                    and of_matrices == "linalg"
+                    and node.func.attr in _OF_MATRICES
+                ):
                     return self._array_function(node.func.attr, node.args, node)
                 return UNKNOWN
             if isinstance(owner, Value):
@@ -569,6 +577,12 @@ class Inference:
         if name in _SAME_DTYPE:
             dtype = self._dtype(named.get("dtype"), ()) or first.dtype
             return UNKNOWN if dtype is UNKNOWN else Value(dtype, first.ndim)
+        if name == "argsort" and not set(named) - {"axis"}:
+            return Value(np.dtype(np.int64), first.ndim)
+        if name in _OF_MATRICES and all(isinstance(value, Value) for value in values):
+            dtype = np.result_type(*(value.dtype for value in values))
+            dtype = dtype if dtype.kind in "fc" else np.dtype(np.float64)
+            return Value(dtype, 0 if name == "det" else values[-1].ndim)
         if name in ("flatten", "ravel"):
             return first._replace(ndim=1)
         if name == "reshape":
@@ -695,4 +709,4 @@ def constant(node: ast.expr | None) -> Any:
 
 
 def _is_array_module(module: Any) -> bool:
-    return isinstance(module, ModuleType) and module.__name__ in ("numpy", "dparray", "dpnp")
+    return isinstance(module, ModuleType) and module.__name__ in _ARRAY_MODULES

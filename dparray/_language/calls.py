@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from dparray._ir.instructions import Place
-from dparray._language import builtins, scalar_functions
+from dparray._language import array_functions, builtins, scalar_functions
 from dparray._language.control import Control
 from dparray._language.device_function import DeviceFunction
 from dparray._language.errors import ON_ARRAYS, RECURSION, Refusal, call_problem
@@ -34,6 +34,8 @@ from dparray._language.values import (
 
 #: The modules whose functions are written in the language, without a decorator.
 _OWN_MODULES = ("dparray._language.", "dparray.kernels.")
+#: Functions of these modules compute with the types of their call, as ``np.maximum`` does.
+_OF_CALLERS = (array_functions.__name__, scalar_functions.__name__)
 #: Functions of these modules are no functions of users.
 _PRELUDE = "dparray._language."
 
@@ -272,9 +274,9 @@ class Calls(Control):
         return self.frame.rules
 
     def rules_of(self, function: Any) -> Rules:
-        """Return the rules of types in a function: Numba's in the package's own."""
-        if getattr(function, "__module__", None) == scalar_functions.__name__:
-            return self.rules  # np.maximum of numbers, for example, has the types of its call.
+        """Return the rules of types in a function: wide numbers in the package's own."""
+        if getattr(function, "__module__", None) in _OF_CALLERS:
+            return self.rules
         return WIDE if is_own(function) else self.users_rules
 
     @property

@@ -316,6 +316,75 @@ def test_an_index_outside_raises() -> None:
     assert taken(dp.arange(4.0), dp.asarray([-1, 1])).tolist() == [3.0, 1.0]
 
 
+def products(a: Any, b: Any, v: Any) -> Any:
+    for i in range(1):
+        v[i] = v[i] * 2
+    return a @ b, v @ a, np.dot(a.T, a[:, ::2]), a @ v - v, np.eye(3, 4), np.identity(2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64", "complex128"])
+@pytest.mark.sample(2)
+def test_products_of_matrices(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    host = [(rng.random(shape) * 9).astype(dtype) for shape in ((5, 5), (5, 3), 5)]
+    device = [dp.asarray(each) for each in host]
+    expected, found = products(*host), dp.jit(products)(*device)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one.asnumpy(), other, 1e-5)
+
+
+def test_products_of_other_sizes_raise() -> None:
+    with pytest.raises(dp.exceptions.ShapeError, match="sizes of the factors|do not match"):
+        dp.jit(products)(dp.ones((5, 5)), dp.ones((4, 3)), dp.ones(5))
+
+
+def in_order(x: Any, m: Any) -> Any:
+    for i in range(1):
+        x[i] = x[i] + 0
+    return np.sort(x), np.sort(m), x[np.argsort(x)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "uint8"])
+@pytest.mark.parametrize("size", [1, 2, 16, 17, 33, 500])
+@pytest.mark.sample(4)
+def test_sorts(size: int, dtype: str) -> None:
+    rng = np.random.default_rng(size)
+    x, m = ((rng.random(shape) * 200).astype(dtype) for shape in (size, (4, size)))
+    if dtype.startswith("f"):
+        x[size // 2] = m[1, size // 3] = np.nan
+    found = dp.jit(in_order)(dp.asarray(x), dp.asarray(m))
+    for one, other in zip(found, in_order(x, m), strict=True):
+        np.testing.assert_array_equal(one.asnumpy(), other)
+
+
+def solved(a: Any, b: Any) -> Any:
+    for i in range(1):
+        b[i, i] = b[i, i] * 2
+    return np.linalg.inv(a), np.linalg.solve(a, b), np.linalg.det(a)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("size", [1, 2, 7])
+@pytest.mark.sample(3)
+def test_systems_of_linear_equations(size: int, dtype: str) -> None:
+    rng = np.random.default_rng(size)
+    a = (rng.random((size, size)) + np.eye(size)[::-1] * 2).astype(dtype)
+    if dtype == "complex128":
+        a = a + 1j * rng.random((size, size))
+    b = rng.random((size, 2)).astype(dtype)
+    found = dp.jit(solved)(dp.asarray(a), dp.asarray(b))
+    for one, other in zip(found, solved(a, b), strict=True):
+        np.testing.assert_allclose(np.asarray(getattr(one, "asnumpy", lambda o=one: o)()), other,
+                                   2e-4 if dtype == "float32" else 1e-10)  # fmt: skip
+
+
+@pytest.mark.parametrize("matrix", [np.zeros((2, 2)), np.ones((3, 3)), np.ones((2, 3))])
+def test_matrices_without_an_inverse_raise(matrix: np.ndarray) -> None:
+    with pytest.raises(np.linalg.LinAlgError):
+        dp.jit(solved)(dp.asarray(matrix), dp.ones((len(matrix), 2)))
+
+
 def test_array_code_needs_no_numba(tmp_path: Path) -> None:
     code = """
 import sys
@@ -329,6 +398,16 @@ def heat(u, n):
         lost = u.max() - u * 2
     return u, lost.mean()
 
+@dp.jit
+def products(a, b, v):
+    total = np.zeros(3)
+    for i in dp.prange(a.shape[0]):
+        total += np.sort(a[i])
+    for i in range(1):
+        v[i] = 0.0
+    return a @ b, v @ a, np.linalg.inv(a), np.argsort(v), total
+
+products(dp.eye(3, device="host:cpu"), *(dp.ones(n, device="host:cpu") for n in ((3, 2), 3)))
 heat(dp.linspace(0.0, 1.0, 100, device="host:cpu"), 5)
 assert "numba" not in sys.modules, "Numba was imported"
 """

@@ -8,16 +8,17 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dparray._ir.types import BOOL, F64, I64, U64, Type
-from dparray._language import intrinsics
+from dparray._language import array_functions, intrinsics
 from dparray._language.builtins.registry import Handler, known
 from dparray._language.errors import Refusal
-from dparray._language.memory import WHOLE, element_type
+from dparray._language.memory import WHOLE, dtype_of, element_type
 from dparray._language.values import (
     NONE,
     Array,
@@ -34,6 +35,9 @@ FUNCTIONS: dict[str, Handler] = {}
 METHODS: dict[str, Handler] = {}
 #: Functions of Python and of the language that are element-wise for arrays.
 _ELEMENTWISE = frozenset({"where", "clip", "round", "around"})
+#: The number of rows of the second factor that a product reads together.
+_ROWS_AT_ONCE = 4
+_SIZES_DIFFER = "the sizes of the factors of a product differ"
 _EMPTY = "zero-size array to reduction operation {} which has no identity"
 
 
@@ -57,7 +61,8 @@ def creates(function: Any) -> Handler | None:
 
 def _name_in_numpy(function: Any) -> str:
     """Return the name of a function of NumPy or of a library like it; empty for any other."""
-    package = str(getattr(function, "__module__", "")).partition(".")[0]
+    module = str(getattr(function, "__module__", ""))
+    package = "" if module == array_functions.__name__ else module.partition(".")[0]
     is_numpy = package in ("numpy", "dparray", "dpnp")
     return getattr(function, "__name__", "") if is_numpy else ""
 
@@ -208,7 +213,20 @@ def _arange(front: Any, node: Any, *bounds: Any, dtype: Any = NONE) -> Array:
     return made
 
 
+def _eye(front: Any, node: Any, rows: Any, columns: Any = NONE, dtype: Any = NONE) -> Array:
+    made = front.new_array([rows, rows if columns == NONE else columns], *_kind(front, dtype), True)
+    least = front.op("min", I64, *(each.op for each in made.shape))
+
+    def one(index: list[Number]) -> None:
+        front.write(made, front.address_of(made, [index[0]] * 2), Constant(1))
+
+    front.each([Number(least, is_natural=True)], one)
+    return made
+
+
 _CREATION: dict[str, Handler] = {
+    "eye": _eye,
+    "identity": _eye,
     "zeros": partial(_new, Constant(0)),
     "ones": partial(_new, Constant(1)),
     "empty": partial(_new, NONE),
@@ -504,21 +522,82 @@ for _name in ("argmin", "argmax"):
 
 @_handles("dot", "vdot", "inner", "matmul")
 def product(front: Any, node: Any, first: Any, second: Any) -> Any:
-    """Return the product of two vectors, or of a matrix and a vector."""
+    """Return the product of vectors and matrices."""
     if is_number(first) or is_number(second):
         return _apply(front, node, ast.Mult, first, second)
     a, b = front.elements(first), front.elements(second)
+    if len(a.shape) in (1, 2) and len(b.shape) == 2:
+        return _by_rows(front, node, a, b)
     if (len(a.shape), len(b.shape)) == (1, 1):
         products = front.combined(
             lambda x, y: front.binary(ast.Mult, x, y, node), [_as_long(front, a, b), b]
         )
-        return _fold("sum", front, node, products)
+        return _sum(front, node, products)
     if (len(a.shape), len(b.shape)) == (2, 1):
         row = _as_long(front, Elements(a.shape[1:], lambda index: index[0]), b)
         matrix = Elements((a.shape[0], row.shape[0]), a.at, a.reads, a.even)
         products = front.combined(lambda x, y: front.binary(ast.Mult, x, y, node), [matrix, b])
-        return _fold("sum", front, node, products, Constant(1))
-    raise Refusal("a product of matrices is not available here", node)
+        return _sum(front, node, products, Constant(1))
+    raise Refusal("a product of arrays of more than two axes is not available here", node)
+
+
+def _sum(front: Any, node: Any, products: Elements, axis: Any = NONE) -> Any:
+    """Return the sum of products, which have its type."""
+    kind, is_complex = front.kind_of(products)
+    if kind == BOOL:
+        raise Refusal("a product of arrays of booleans is not available here", node)
+    dtype = NONE if is_complex else Constant(dtype_of(kind, False).type)
+    return _fold("sum", front, node, products, axis, dtype)
+
+
+def _by_rows(front: Any, node: Any, a: Elements, b: Elements) -> Array:
+    """Return the product of a vector or matrix and a matrix: sums of rows of the second factor."""
+    *rows, depth = a.shape
+    same = front.op("eq", BOOL, *(front.to(each, I64).op for each in (depth, b.shape[0])))
+    front.require_shape(same, _SIZES_DIFFER)
+    a, b = (front.elements(front.whole(each)) for each in (a, b))
+    kinds = [front.kind_of(each)[0] for each in (a, b)]
+    if BOOL in kinds:
+        raise Refusal("a product of arrays of booleans is not available here", node)
+    zero = front.number(Constant(0))
+
+    def product(x: Any, inner: Any, column: Any) -> Any:
+        return front.binary(ast.Mult, x, b.at([inner, column]), node)
+
+    shape = [*rows, b.shape[1]]
+    first = Elements(
+        tuple(shape), lambda index: product(a.at([*index[:-1], zero]), zero, index[-1])
+    )
+    made = front.new_array(shape, *front.kind_of(first), True)
+
+    def add(index: Sequence[Number], inner: Sequence[Any]) -> None:
+        """Add the products with some rows of the second factor, in order."""
+        factors = [a.at([*index, each]) for each in inner]
+
+        def add_column(columns: list[Number]) -> None:
+            address = front.address_of(made, [*index, *columns])
+            total = front.read(made, address)
+            for x, each in zip(factors, inner, strict=True):
+                total = front.binary(ast.Add, total, product(x, each, columns[0]), node)
+            front.write(made, address, total)
+
+        front.each(b.shape[1:], add_column)
+
+    def moved(number: Any, by: Any) -> Any:
+        return front.made("add", I64, number, by, True)
+
+    bits = _ROWS_AT_ONCE.bit_length() - 1
+    whole = front.binary(ast.RShift, front.to(depth, I64), Constant(bits), node)
+    done = front.made("mul", I64, whole, Constant(_ROWS_AT_ONCE), True)
+
+    def add_block(index: list[Number]) -> None:
+        start = front.made("mul", I64, index[-1], Constant(_ROWS_AT_ONCE), True)
+        add(index[:-1], [moved(start, Constant(each)) for each in range(_ROWS_AT_ONCE)])
+
+    front.each([*rows, replace(whole, is_natural=True)], add_block)
+    rest = replace(front.made("sub", I64, depth, done), is_natural=True)
+    front.each([*rows, rest], lambda index: add(index[:-1], [moved(done, index[-1])]))
+    return made
 
 
 def _as_long(front: Any, a: Elements, b: Elements) -> Elements:
@@ -527,8 +606,43 @@ def _as_long(front: Any, a: Elements, b: Elements) -> Elements:
         return a
     lengths = (front.to(each.shape[0], I64).op for each in (a, b))
     same = front.op("eq", BOOL, *lengths)
-    front.require_shape(same, "the sizes of the factors of a product differ")
+    front.require_shape(same, _SIZES_DIFFER)
     return Elements(b.shape, a.at, a.reads, a.even)
+
+
+# --- functions in the language --------------------------------------------------------------------
+
+
+def _written(
+    name: str, ndims: Sequence[int], front: Any, node: Any, *operands: Any, **named: Any
+) -> Any:
+    """Call a function of :mod:`dparray._language.array_functions`."""
+    if named.pop("axis", Constant(-1)) != Constant(-1) or named:
+        raise Refusal(f"the keywords of {name} are not available here", node)
+    arrays = [front.whole(each) for each in operands]
+    found = [len(each.shape) if isinstance(each, Array) else 0 for each in arrays]
+    if found != list(ndims):
+        raise Refusal(f"{name} of arrays of {found} dimensions is not available here", node)
+    if name not in ("sort", "sort_rows", "argsort"):  # NumPy computes with floats
+        kinds = {(each.element, each.is_complex) for each in arrays}
+        if len(kinds) > 1 or not arrays[0].element.is_float:
+            raise Refusal(f"{name} of other arrays than of one type of floats", node)
+    return front.call(Constant(getattr(array_functions, name)), arrays, {}, node)
+
+
+def _sort(front: Any, node: Any, value: Any, **named: Any) -> Any:
+    array = front.whole(value)
+    name = "sort_rows" if len(array.shape) == 2 else "sort"
+    if front.kind_of(front.elements(array))[1]:
+        raise Refusal("sort of complex numbers is not available here", node)
+    return _written(name, [len(array.shape)], front, node, array, **named)
+
+
+FUNCTIONS["sort"] = _sort
+FUNCTIONS["argsort"] = partial(_written, "argsort", [1])
+FUNCTIONS["inv"] = partial(_written, "inv", [2])
+FUNCTIONS["det"] = partial(_written, "det", [2])
+FUNCTIONS["solve"] = partial(_written, "solve", [2, 2])
 
 
 # --- forms ----------------------------------------------------------------------------------------
