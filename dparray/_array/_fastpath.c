@@ -623,7 +623,6 @@ static PyMethodDef functions[] = {
     {"known_launch", known_launch_of, METH_O, NULL},
     {"launch_known", (PyCFunction)(void (*)(void))launch_known, METH_FASTCALL, NULL},
     {"launch_packed", launch_packed, METH_VARARGS, NULL},
-    {"use_threads", use_threads, METH_O, NULL},
     {"call_function", (PyCFunction)(void (*)(void))call_function, METH_FASTCALL, NULL},
     {"copy_rows", copy_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

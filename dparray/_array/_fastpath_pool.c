@@ -290,6 +290,8 @@ static int share(loop_part run, void *data, int64_t total, int64_t parts, int th
 
 static int share_parts(loop_part run, void *data, int64_t total, int64_t parts, void **error)
 {
+    if (parts == 1 && total > 0)
+        return run(data, error, 0, 0, total);
     return share(run, data, total, parts, threads_to_use, 1, error);
 }
 

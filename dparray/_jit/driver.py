@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
@@ -618,6 +620,31 @@ def has_array_code(source: Source, tree: ast.AST, types: Inference) -> bool:
             if not all(map(is_number, kinds)):
                 return True
     return any(has_array_code(source, each, types) for each in ast.iter_child_nodes(tree))
+
+
+def stores_in_place(tree: ast.FunctionDef, types: Inference) -> bool:
+    """Return whether a function computes with arrays element by element, and only to store the
+    results in arrays that there are.
+    """
+
+    def computes_array(node: Any) -> bool:
+        is_plain = isinstance(node, ast.Name | ast.Subscript | ast.Attribute | None)
+        return not is_plain and not is_number(types.of(node))
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and any(map(is_array, map(types.of, node.args))):
+            function = vars(np).get(types.called(node))
+            is_elementwise = isinstance(function, np.ufunc) or function is np.where
+            if not is_elementwise and types.called(node) != "len":
+                return False
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            return False
+        elif isinstance(node, ast.Assign) and computes_array(node.value):
+            if not all(isinstance(each, ast.Subscript) for each in node.targets):
+                return False
+        elif isinstance(node, ast.Return) and computes_array(node.value):
+            return False
+    return True
 
 
 def _steps(entry: ast.expr, variables: set[str]) -> bool:

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any, overload
@@ -22,7 +22,6 @@ from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
 from dparray._evaluate import implementations
 from dparray._functions.other_libraries import travels_by_value
-from dparray._jit.array_loops import with_row_loops
 from dparray._jit.casts import check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
 from dparray._jit.driver import (
@@ -33,6 +32,7 @@ from dparray._jit.driver import (
     Nest,
     contains_prange,
     has_array_code,
+    stores_in_place,
     walked_lines,
     walks_elements,
 )
@@ -46,16 +46,10 @@ from dparray._jit.inference import (
     type_of,
 )
 from dparray._jit.loop_forms import calls_slow_functions, other_loops, remarks
-from dparray._jit.native import (
-    Native,
-    has_placement,
-    longest_that_broadcasts,
-    may_fuse,
-    names_in_array_statements,
-)
+from dparray._jit.native import Native, has_placement
 from dparray._jit.regions import NativeCode, ParallelRegion, launcher
 from dparray._jit.source import Source, copied, prange, python_function_of
-from dparray._jit.views import host_view, may_overlap, orders_of, result_of
+from dparray._jit.views import host_view, orders_of, result_of
 from dparray._language.references import UNASSIGNED, Reference
 from dparray._placement import common_placement
 from dparray._runtime import fallback
@@ -72,15 +66,9 @@ __all__ = ["jit", "prange"]
 #: Up to this many elements in all arguments together, array code is one native region.
 MAX_NATIVE_ELEMENTS = 1 << 16
 
-#: From more than this many elements to at most that many, array code whose arrays never broadcast
-#: is one native region with vectorized loops. Smaller arrays do not repay what starts such a loop.
-MIN_VECTORIZED_ELEMENTS = 1 << 11
-MAX_VECTORIZED_ELEMENTS = 1 << 18
-#: The same where all array statements are loops over rows that call no slow functions, of which
-#: kernels compute vectors; and where they also are outside of loops, which may step over columns.
-MAX_ROW_LOOP_ELEMENTS, MAX_STATEMENT_ELEMENTS = 1 << 20, 1 << 24
-#: The fewest elements of a vectorized loop that repay waking a thread.
-ELEMENTS_PER_THREAD = 1 << 14
+#: The same for code that stores into arrays alone, element by element, of which the threads share
+#: each statement; less with functions of which kernels compute vectors.
+MAX_STORES, MAX_SLOW_STORES = 1 << 24, 1 << 18
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OPTIONS = ("fastmath", "parallel", "cache", "inline")
@@ -95,10 +83,8 @@ class Plan:
         labels: the types, as strings.
         reason: the reason for the way in which the function, or part of it, runs.
         returns_number: whether the result is a Python number.
-        too_short: the length up to which an axis of an argument may broadcast after slicing.
         native: the function as one native region, after it was compiled.
         always_native: the same, if every call runs it, whatever the values of its arguments.
-        vectorized: the same with vectorized loops, for arrays of medium size.
         driver: the function split into regions, after it was needed.
     """
 
@@ -122,7 +108,6 @@ class Plan:
         self.queue = queue
         self.native: Native | HostCode | None = None
         self.always_native: Native | HostCode | None = None
-        self.vectorized: Native | HostCode | None = None
         self.driver: Driver | None = None
         self.refusal: KernelCompileError | None = None
         self._lock = threading.RLock()
@@ -139,9 +124,6 @@ class Plan:
         has_arrays = _has_arrays(self.types)
         loop = walks_elements(source, source.definition, self.types)
         self.walks = loop is not None
-        self.line_arrays = names_in_array_statements(source.definition, self.types)
-        self.too_short = longest_that_broadcasts(source.definition, self.types)
-        self.may_vectorize = bool(self.line_arrays) and self.too_short < math.inf and not has_prange
         doubts = self.code.doubts
         exact = not doubts
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
@@ -155,7 +137,7 @@ class Plan:
         elif has_prange:
             self.reason = "its prange loops are regions"
             kernels = [each for each in self.code.loops if not each.is_native_in(self.types)]
-            others = doubts or has_placement(tree) or not self.code.parts
+            others = doubts or has_placement(tree) or config.debug
             if not (others or has_array_code(source, source.definition, self.types)):
                 if kernels and all(each.is_launched for each in kernels):
                     self.native = self.always_native = self.code.translated(self.orders)
@@ -182,20 +164,8 @@ class Plan:
             self.may_be_native = True
             self.reason = "array code: native for small arrays, else dparray's operations"
         if self.code.refused is not None:
-            self.is_native = self.may_be_native = self.may_vectorize = False
+            self.is_native = self.may_be_native = False
             self.reason = "it has a text or a power that only Python computes"
-
-    @cached_property
-    def rows(self) -> tuple[Source, ast.FunctionDef, Inference] | None:
-        """The function with its array statements as loops over rows, if all of them can be."""
-        return with_row_loops(self.source, self.types) if self.may_vectorize else None
-
-    @cached_property
-    def _most_in_rows(self) -> int:
-        """The most elements of a call with loops over rows."""
-        if calls_slow_functions(self.source.definition.body):
-            return MAX_VECTORIZED_ELEMENTS
-        return MAX_ROW_LOOP_ELEMENTS if self.lines else MAX_STATEMENT_ELEMENTS
 
     def _native_code(self, source: Source, tree: ast.FunctionDef, types: Inference) -> NativeCode:
         code = NativeCode(source, tree, types, self.options)
@@ -234,19 +204,26 @@ class Plan:
             return True
         if not self.may_be_native or self.refusal is not None or _are_implemented():
             return False
-        if size <= MAX_NATIVE_ELEMENTS:
+        if size <= self.most_elements:
             return True
         if not self.lines:
             return False
-        return self._line_size(arguments, set(self.lines)) <= MAX_NATIVE_ELEMENTS
+        return self._line_size(arguments, self.lines) <= self.most_elements
 
-    def _line_size(self, arguments: Sequence[Any], names: Set[str]) -> int:
+    @cached_property
+    def most_elements(self) -> int:
+        """The most elements of a call, or of an iteration over lines, that is a native region."""
+        if not stores_in_place(self.source.definition, self.types):
+            return MAX_NATIVE_ELEMENTS
+        is_slow = calls_slow_functions(self.source.definition.body)
+        return MAX_SLOW_STORES if is_slow else MAX_STORES
+
+    def _line_size(self, arguments: Sequence[Any], lines: Mapping[str, tuple[int, ...]]) -> int:
         """Return the most elements that an iteration of a loop over lines takes of an array."""
         sizes = []
-        lines = self.lines or {}
         for name, x in zip(self.types.parameters, arguments, strict=True):
-            if name in names:
-                steps = math.prod(x.shape[axis] for axis in lines.get(name, ()) if axis < x.ndim)
+            if name in lines:
+                steps = math.prod(x.shape[axis] for axis in lines[name] if axis < x.ndim)
                 sizes.append(x.size // max(steps, 1))
         return max(sizes)
 
@@ -275,57 +252,9 @@ class Plan:
                 if self.refusal is not None:
                     self.is_native = False
                 else:
-                    if self.is_native and not (self.may_vectorize or self.bounds):
+                    if self.is_native and not self.bounds:
                         self.always_native = native
             return self.native
-
-    def vector_threads(self, size: int, arguments: Sequence[Any]) -> int:
-        """Return the most threads of a call with vectorized loops, or 0 for another call.
-
-        Its statements compute element by element, so no argument may show another's memory, and
-        Numba's parallel loops broadcast no axis of one element.
-        """
-        is_possible = size > MIN_VECTORIZED_ELEMENTS and self.may_vectorize and self.may_be_native
-        if not is_possible or config.debug or _are_implemented():
-            return 0
-        limit = self._most_in_rows if self.rows else MAX_VECTORIZED_ELEMENTS
-        if size > limit and not self.is_native:
-            return 0
-        line = self._line_size(arguments, self.line_arrays)
-        if self.rows:  # which check both
-            return sys.maxsize if line > MIN_VECTORIZED_ELEMENTS else 0
-        arrays = [x for x in arguments if isinstance(x, ndarray)]
-        may_broadcast = any(length <= self.too_short for x in arrays for length in x.shape)
-        if line <= MIN_VECTORIZED_ELEMENTS or may_broadcast:
-            return 0
-        return 0 if may_overlap(arrays) else max(line // ELEMENTS_PER_THREAD, 1)
-
-    def ready_vectorized(self, host: tuple[Any, ...]) -> Native | HostCode | None:
-        """Return the native region with vectorized loops, or ``None`` where Numba has none."""
-        with self._lock:
-            if self.vectorized is None and self.may_vectorize:
-                try:
-                    vectorized: Native | HostCode
-                    if self.rows is None:
-                        code, fusion = self.code, may_fuse(self.source.definition, self.types)
-                        vectorized = Native(
-                            self.source,
-                            code.tree,
-                            self.options,
-                            {"fusion": fusion},
-                            code.has_lines,
-                        )
-                    else:
-                        code = self._native_code(*self.rows)
-                        if code.doubts:
-                            raise KernelCompileError("dtypes that only Numba decides")
-                        vectorized = code.translated(self.orders) or code.build()
-                    if isinstance(vectorized, Native):
-                        vectorized.compile(host)
-                    self.vectorized = vectorized
-                except KernelCompileError:  # a later call uses Numba's loops, if any
-                    self.may_vectorize, self.rows = self.rows is not None, None
-            return self.vectorized
 
     def ready_driver(self) -> Driver:
         """Return the function split into regions."""
@@ -453,21 +382,16 @@ class JitFunction:
         # Another queue may be one of another kind of device.
         if plan is None or plan.queue is not queue or config.debug:
             plan = self._plan(key, queue, arguments, omitted)
-        native, threads, size = plan.always_native, 0, 0
+        native, size = plan.always_native, 0
         if native is None:
             size = sum([x.size for x in arguments if isinstance(x, ndarray)])
             for position, node, dtype in plan.bounds:
                 check_fit(plan.source, node, arguments[position], dtype)
-            threads = plan.vector_threads(size, arguments)
-        if native or threads or plan.runs_native(size, arguments):
+        if native or plan.runs_native(size, arguments):
             host = tuple([host_view(x) if type(x) is ndarray else x for x in arguments])
-            vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None
-            native = vectorized or native or plan.native or plan.ready_native(host)
+            native = native or plan.native or plan.ready_native(host)
             if native is not None:
-                if isinstance(vectorized, Native) and not vectorized.has_parts:
-                    value = vectorized.run_vectorized(host, threads)
-                else:
-                    value = native.run(host, queue)
+                value = native.run(host, queue)
                 if value is None or plan.returns_number:
                     return value
                 arrays = [x for x in arguments if type(x) is ndarray]
@@ -593,9 +517,8 @@ class JitFunction:
         """Describe the regions of each signature, with the generated code of native ones."""
         parts = []
         for plan in self._plans.values():
-            compiled = plan.native or plan.vectorized
-            parts.append(self._describe(plan, plan.is_native or compiled is not None))
-            if compiled is not None:
+            parts.append(self._describe(plan, plan.is_native or plan.native is not None))
+            if plan.native is not None:
                 parts.append(ast.unparse(plan.code.tree))
         return "\n".join(parts)
 
@@ -606,13 +529,11 @@ class JitFunction:
         arrays, queue = self._placed(converted)
         plan = Plan(self, queue, converted)
         size = sum(x.size for _, x in arrays)
-        vectorizes = plan.vector_threads(size, converted) > 0
-        is_native = vectorizes or plan.runs_native(size, converted)
-        return JitExplanation(self._describe(plan, is_native, vectorizes))
+        return JitExplanation(self._describe(plan, plan.runs_native(size, converted)))
 
     __dparray_explain__ = explain
 
-    def _describe(self, plan: Plan, is_native: bool, is_vectorized: bool = False) -> str:
+    def _describe(self, plan: Plan, is_native: bool) -> str:
         source = plan.source
         # Only labels of arrays have a bracket after a dtype.
         is_default = not re.search(r"\w\[\d", ", ".join(plan.labels))
@@ -622,9 +543,8 @@ class JitFunction:
             f"  {source.file}:{source.first_line}",
         ]
         if is_native:
-            kind = "native region with vectorized loops" if is_vectorized else "native region"
-            where = "" if plan.code.parts or is_vectorized else " on the calling thread"
-            lines.append(f"  whole function: {kind}{where} ({plan.reason})")
+            where = "" if plan.code.loops else " on the calling thread"
+            lines.append(f"  whole function: native region{where} ({plan.reason})")
             for loop in plan.code.loops:
                 text = source.lines[loop.line - source.first_line].strip()
                 form = loop.describe(True, not loop.is_launched, plan.types)

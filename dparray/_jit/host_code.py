@@ -41,7 +41,6 @@ from dparray._jit.kernel_texts import (
 from dparray._jit.native import Native, argument_error, references_of, traceback_of
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
 from dparray._jit.scalarize import NAMES
-from dparray._jit.shared_loops import REORDERED
 from dparray._jit.source import (
     Source,
     assigned_names,
@@ -60,6 +59,12 @@ MAX_RESULTS = 16
 _GIVE, _LAUNCH, _APART = "__give__", "__launch__", "__apart__"
 #: The most work-items that share the iterations of a kernel with reductions.
 MAX_PARTIALS = 1024
+#: How many elements the copies of an array that is a reduction variable have together, unless that
+#: would be fewer than some copies.
+_COPIED_ELEMENTS = 1 << 22
+_MIN_COPIES = 16
+#: Operators of reductions, which may be reordered.
+_REORDERED = (ast.Add, ast.Sub, ast.Mult)
 SHARED, _PARTIAL, _ORDERED = "__shared__", "__partial__", "__reordered__"
 
 
@@ -114,7 +119,7 @@ class HostCode:
             KernelCompileError: the language does not have something in it.
         """
         self.source, self._options, self._otherwise = source, options, otherwise
-        self.has_parts = bool(loops)
+        self.has_parts = True
         #: Numbers that are results are Python's, as those of Numba.
         self.returns_number = False
         named = [each.arg for each in tree.args.args]
@@ -355,7 +360,14 @@ class _Results:
         result = types.result
         self._is_tuple = isinstance(result, Items)
         kinds = result.items if isinstance(result, Items) else (result,)
-        assigned = assigned_names(tree.body)
+        # An update of an array changes it, and its name stays the name of the argument.
+        updated = {id(each.target) for each in ast.walk(tree) if isinstance(each, ast.AugAssign)}
+        assigned = {
+            each.id
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+            if id(each) not in updated
+        }
         for node in (each for each in ast.walk(tree) if isinstance(each, ast.Return)):
             if node.value is None and self._found is None:
                 continue
@@ -499,26 +511,41 @@ class _Sharer(ast.NodeTransformer):
         if loop.is_launched:
             return self._launched(loop, given)
         reduced = loop._accumulators(given)
-        if any(kind.ndim for kind in reduced.values()):
-            raise KernelCompileError("a reduction is an array")
         mark, variables = loop.line, self.types.variables
         head, starts = _bounds(loop, loop.loops)
         total = " * ".join(f"__count{axis}_{mark}" for axis in range(len(starts)))
-        parts = f"min({total}, {REDUCTION_PARTS})" if reduced else "0"
+        counts = [total, str(REDUCTION_PARTS)]
+        counts += [
+            f"max({_MIN_COPIES}, {_COPIED_ELEMENTS} // ({name}.size + 1))"
+            for name, kind in reduced.items()
+            if kind.ndim
+        ]
+        parts = f"min({', '.join(counts)})" if reduced else "0"
         head.append(f"__parts_{mark} = {parts}")
         first, last, after = list[str](), list[str](), list[str]()
         for each in loop.reductions:
             kind, partial = reduced[each.name], f"__{each.name}_{mark}"
-            variables[partial] = Value(kind.dtype, 1)
-            head.append(f"{partial} = {_PARTIAL}({REDUCTION_PARTS}, {_dtype(kind)})")
-            first.append(f"{each.name} = {_dtype(kind)}({_first_value(each, kind)})")
-            last.append(f"{partial}[__part] = {each.name}")
-            combined = _combined(each, kind, f"{partial}[__p]")
-            after.append(f"for __p in range(__parts_{mark}): {each.name} = {combined}")
+            variables[partial] = Value(kind.dtype, 1 + kind.ndim)
+            combined = f"{each.name} = {_combined(each, kind, f'{partial}[__p]')}"
+            if kind.ndim:
+                head += _copies(each, kind, partial, f"__parts_{mark}")
+                first.append(f"{each.name} = {partial}[__part]")
+                if not each.is_update:
+                    first[-1] = f"{each.name} = {NUMPY}.copy({partial}[__part])"
+                elif each.op in SYMBOLS:
+                    combined = f"{each.name} {SYMBOLS[each.op]}= {partial}[__p]"
+            else:
+                head.append(f"{partial} = {_PARTIAL}({REDUCTION_PARTS}, {_dtype(kind)})")
+                first.append(f"{each.name} = {_dtype(kind)}({_first_value(each, kind)})")
+            if not (kind.ndim and each.is_update):
+                last.append(f"{partial}[__part] = {each.name}")
+            after.append(f"for __p in range(__parts_{mark}): {combined}")
         run = [*first, *loop_over(loop, starts).split("\n"), *last]
         head.append(f"for __part, __first, __last in {SHARED}({total}, __parts_{mark}):")
         made = self._parsed([*head, *(f" {line}" for line in run), *after], mark)
-        self.floats[mark] = {name for name, kind in reduced.items() if kind.dtype.kind in "fc"}
+        self.floats[mark] = {
+            name for name, kind in reduced.items() if kind.dtype.kind in "fc" and not kind.ndim
+        }
         inner: Any = next(each for each in made if _is_shared(each))
         inner = next(each for each in inner.body if isinstance(each, ast.For))
         while not isinstance(inner.body[-1], ast.Pass):
@@ -654,6 +681,16 @@ def _dtype(kind: Value) -> str:
     return ast.unparse(dtype_of(kind.dtype))
 
 
+def _copies(reduced: Any, kind: Value, partial: str, parts: str) -> list[str]:
+    """Return the statements that make the arrays of a reduction variable, one for each part."""
+    name = reduced.name
+    made = [f"{partial} = {NUMPY}.empty(({parts}, *{name}.shape), {_dtype(kind)})"]
+    if not reduced.is_update:  # another array, which the iterations make
+        made.insert(0, f"{name} = {NUMPY}.copy({name})")
+    value = name if reduced.op in ("min", "max") else _first_value(reduced, kind)
+    return [*made, f"{partial}[:] = {value}"]
+
+
 def _first_value(reduced: Any, kind: Value) -> str:
     """Return the value of a reduction variable before the iterations of a part."""
     if reduced.op in ("min", "max"):
@@ -664,6 +701,10 @@ def _first_value(reduced: Any, kind: Value) -> str:
 def _combined(reduced: Any, kind: Value, partial: str) -> str:
     """Return a reduction variable combined with the result of a part."""
     name = reduced.name
+    if kind.ndim:
+        function = f"{NUMPY}.{reduced.op}imum({name}, {partial})"
+        is_order = reduced.op in ("min", "max")
+        return function if is_order else f"{name} {SYMBOLS[reduced.op]} {partial}"
     convert = PYTHON_CLASSES[kind.dtype.kind] if kind.is_weak else _dtype(kind)
     if reduced.op in ("min", "max"):
         function = reduced.op if kind.is_weak else f"{NUMPY}.{reduced.op}imum"
@@ -700,7 +741,7 @@ class _Ordered(ast.NodeTransformer):
         """Replace ``total + value``."""
         self.generic_visit(node)
         left = node.left
-        if type(node.op) in REORDERED and isinstance(left, ast.Name) and left.id in self.names:
+        if type(node.op) in _REORDERED and isinstance(left, ast.Name) and left.id in self.names:
             made = ast.Call(ast.Name(_ORDERED, ast.Load()), [node], [])
             return ast.fix_missing_locations(ast.copy_location(made, node))
         return node

@@ -11,12 +11,9 @@ import contextlib
 import hashlib
 import importlib
 import inspect
-import math
 import pickle
 import re
-import sys
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,35 +26,21 @@ import numpy as np
 from dparray import config
 from dparray._compiler import cache
 from dparray._compiler.key import Describer, UnkeyedError, toolchain
-from dparray._driver import traits_of
-from dparray._jit import native_functions, recursion, shared_loops
-from dparray._jit import parts as parallel_parts
+from dparray._jit import native_functions, recursion
 from dparray._jit.casts import NUMPY, Casts, types_in_name
 from dparray._jit.checks import checked_source, meaning_of
 from dparray._jit.inference import (
     MAX_VERSIONS,
-    Builtin,
     Inference,
-    Items,
     Known,
     Value,
-    constant,
-    is_array,
     types_of_parameters,
 )
 from dparray._jit.native_functions import NO_BROADCAST, functions
 from dparray._jit.only_python import refused_in_native_code
-from dparray._jit.parts import (
-    LINE_SPACING,
-    MAX_PARTS,
-    interrupted,
-    raise_interrupt,
-    use_threads,
-)
 from dparray._jit.source import (
     PlainMembers,
     Source,
-    assigned_names,
     copied,
     expressions_of,
     is_prange_function,
@@ -113,8 +96,7 @@ class Native:
         dispatcher: Numba's function.
         source: the origin of the code.
         has_lines: whether the last parameter is an array in which the function stores the line that
-            it executes (``with_lines``). Each part of a parallel loop has its own place, which is 0
-            after the part.
+            it executes (``with_lines``).
     """
 
     def __init__(
@@ -122,9 +104,7 @@ class Native:
         source: Source,
         definition: ast.FunctionDef,
         options: Mapping[str, Any],
-        parallel: Mapping[str, bool] | None = None,
         has_lines: bool = False,
-        parts: Sequence[ast.FunctionDef] = (),
     ) -> None:
         """Build Numba's function.
 
@@ -132,16 +112,13 @@ class Native:
             source: the origin of the code.
             definition: the function.
             options: options of Numba.
-            parallel: Numba's options for running array statements on its threads.
             has_lines: whether the last parameter is the array of lines.
-            parts: the functions of its parallel loops, which run on threads.
         """
         self.source = source
         self.has_lines = has_lines
-        self.has_parts = bool(parts)
         #: Arrays for lines that no call uses now.
         self._lines: list[tuple[np.ndarray, ...]] = []
-        self.dispatcher, _ = _build(source, definition, options, parallel, parts)
+        self.dispatcher, _ = _build(source, definition, options)
 
     def compile(self, arguments: tuple[Any, ...]) -> None:
         """Compile for the types of host arguments.
@@ -164,15 +141,11 @@ class Native:
         """
         numba = load_numba()
         with _lock:
-            shared_loops.refusals.clear()
             try:
-                with warnings.catch_warnings():
-                    # Numba warns of functions without any loop to run in parallel.
-                    warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-                    lines = (numba.int64[::1],) if self.has_lines else ()
-                    self.dispatcher.compile((*types, *lines))
+                lines = (numba.int64[::1],) if self.has_lines else ()
+                self.dispatcher.compile((*types, *lines))
             except Exception as error:
-                raise self._refused(next(iter(shared_loops.refusals), error)) from error
+                raise self._refused(error) from error
 
     @property
     def returns_number(self) -> bool:
@@ -207,21 +180,17 @@ class Native:
 
         Args:
             arguments: its arguments, with host arrays.
-            queue: the queue whose device decides on how many threads parallel loops run.
+            queue: as of :meth:`dparray._jit.host_code.HostCode.run`.
         """
         copies = None
         line: tuple[np.ndarray, ...] = ()
         if self.has_lines:
             line = self._line()
             arguments += line
-        if self.has_parts:
-            use_threads(traits_of(queue).units)
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
             result = self.dispatcher(*arguments)
-            if interrupted:
-                raise_interrupt()
         except (IndexError, ValueError) as error:
             if copies is None:
                 raise self.located(error, *line) from None
@@ -241,35 +210,15 @@ class Native:
             self._lines.append(line)
         return result
 
-    def run_vectorized(self, arguments: tuple[Any, ...], threads: int = sys.maxsize) -> Any:
-        """Call a region with parallel loops on at most some threads."""
-        numba = load_numba()
-        available, line = numba.get_num_threads(), self._line() if self.has_lines else ()
-        numba.set_num_threads(min(threads, available))
-        try:
-            return self.dispatcher(*arguments, *line)
-        except (AssertionError, SystemError) as error:
-            # Numba leaves an exception in a loop behind, which Python then reports in its way.
-            cause = error.__cause__ or error
-            if isinstance(cause, AssertionError):  # how Numba reports sizes in such loops
-                cause = ShapeError(str(cause).partition(" on ")[0])
-            raise self.located(cast("Exception", cause), *line) from None
-        except Exception as error:
-            raise self.located(error, *line) from None
-        finally:
-            numba.set_num_threads(available)
-
     def _line(self) -> tuple[np.ndarray, ...]:
         try:
             return self._lines.pop()
         except IndexError:
-            parts = MAX_PARTS + 1 if self.has_parts else 1
-            return (np.zeros(LINE_SPACING * parts, np.int64),)
+            return (np.zeros(1, np.int64),)
 
     def located(self, error: Exception, *stored: np.ndarray) -> Exception:
         """Return an exception of the region, with the line of the user's function, if known."""
-        lines = stored[0][::LINE_SPACING] if stored else np.zeros(1, np.int64)
-        line = int(next((each for each in lines[1:] if each), lines[0]))
+        line = int(stored[0][0]) if stored else 0
         trace = _user_traceback(error, self.source, line)
         if isinstance(error, ValueError) and str(error).startswith(_ABOUT_SHAPES):
             problem = str(error).partition("\n")[0]
@@ -363,13 +312,13 @@ def _sources_of(source: Source) -> list[Source]:
     return sources
 
 
-def with_lines(definition: ast.FunctionDef, types: Inference, has_lines: bool = False) -> bool:
+def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
     """Let a function store the line of each statement that may raise, index errors aside.
 
     The errors of Numba's library functions lack the line from which they were called. Return
-    whether there is such a statement; the function then has one more parameter. It also has if
-    ``has_lines`` is true, because the parts of its parallel loops store lines.
+    whether there is such a statement; the function then has one more parameter.
     """
+    has_lines = False
 
     def is_number(node: ast.expr) -> bool:
         kind = types.of(node)
@@ -427,12 +376,8 @@ def with_lines(definition: ast.FunctionDef, types: Inference, has_lines: bool = 
 class _ForNumba(PlainMembers):
     """Replaces dparray names by NumPy's, and ``prange`` by Numba's or ``range``."""
 
-    parallel: Mapping[str, bool] | None = None
-
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite loops and creation functions."""
-        if self.parallel and ast.unparse(node.func) == native_functions.APART:
-            return cast("ast.AST", self.visit(node.args[1]))
         if is_prange_function(self.source.resolve(node.func)):
             node.func = ast.copy_location(ast.Name(_PRANGE, ast.Load()), node.func)
         self.generic_visit(node)
@@ -456,103 +401,10 @@ def has_placement(tree: ast.AST) -> bool:
     )
 
 
-def longest_that_broadcasts(tree: ast.FunctionDef, types: Inference) -> float:
-    """Return the greatest length of an argument's axis that slices may cut to one element.
-
-    Such an axis broadcasts. The length is infinite unless the function only computes element by
-    element and takes slices that leave out a fixed number of elements.
-    """
-    shortened: dict[str, float] = {}  # the most elements left out of an axis, by variable
-
-    def most_left_out(node: ast.AST) -> float:
-        if isinstance(node, ast.Name):
-            return shortened.get(node.id, 0)
-        if isinstance(node, ast.Slice):
-            return _elements_left_out(node)
-        adds_axes = isinstance(node, ast.Constant) and node.value in (None, Ellipsis)
-        if adds_axes or (isinstance(node, ast.Call) and not _keeps_shape(node, types)):
-            return math.inf
-        inner = list(map(most_left_out, ast.iter_child_nodes(node)))
-        return sum(inner) if isinstance(node, ast.Subscript) else max(inner, default=0)
-
-    assigned: list[Any] = [
-        each
-        for each in ast.walk(tree)
-        if {"target", "targets"} & {*each._fields} and not isinstance(each, ast.Delete)
-    ]
-    for _ in range(4):  # in a loop, a statement may read what a later statement assigns
-        before = dict(shortened)
-        for node in assigned:
-            value = node.iter if hasattr(node, "iter") else node.value
-            count = 0 if value is None else most_left_out(value)
-            for target in node.targets if hasattr(node, "targets") else [node.target]:
-                for name in assigned_names(target):
-                    shortened[name] = max(count, shortened.get(name, 0))
-        if shortened == before:
-            return 1 + max(map(most_left_out, tree.body))
-    return math.inf
-
-
-def _elements_left_out(node: ast.Slice) -> float:
-    """Return how many elements a slice leaves out; infinite unless it is a fixed number."""
-    lower, upper, step = map(constant, (node.lower, node.upper, node.step))
-    if not all(each is None or type(each) is int for each in (lower, upper, step)):
-        return math.inf
-    if step not in (None, 1):
-        return 0 if step == -1 and lower is None and upper is None else math.inf
-    keeps_fixed_number = (lower or 0) < 0 or (upper is not None and upper >= 0)
-    return math.inf if keeps_fixed_number else (lower or 0) - (upper or 0)
-
-
-def _keeps_shape(node: ast.Call, types: Inference) -> bool:
-    """Return whether a call computes element by element, copies an array, or is range or len."""
-    name, function = types.called(node), types.of(node.func)
-    if isinstance(node.func, ast.Attribute) and isinstance(types.of(node.func.value), Value):
-        return name == "copy"
-    value = function.value if isinstance(function, Known) else None
-    is_known = value in (np.copy, np.zeros_like, np.empty_like, Builtin("range"), Builtin("len"))
-    return is_known or isinstance(value, np.ufunc) or getattr(value, "__module__", "") == "math"
-
-
-def may_fuse(tree: ast.FunctionDef, types: Inference) -> bool:
-    """Return whether Numba may fuse the parallel loops of a function.
-
-    It would fuse an update with reads of the same array that it changes. So the function must have
-    a single statement on arrays, which does not read the array that it writes.
-    """
-    found: list[ast.stmt] = []
-    for node in ast.walk(tree):
-        kinds = [types.of(each) for each in expressions_of(node) if not isinstance(each, ast.Name)]
-        if isinstance(node, ast.stmt) and any(
-            is_array(kind) or not isinstance(kind, Value | Items) for kind in kinds
-        ):
-            found.append(node)
-    if len(found) != 1 or not isinstance(found[0], ast.Assign):
-        return False
-    (target, *others), value = found[0].targets, found[0].value
-    if others or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
-        return False
-    return target.value.id not in used_names(value)
-
-
-def names_in_array_statements(tree: ast.FunctionDef, types: Inference) -> set[str]:
-    """Return the parameters that statements on whole arrays or slices read or write."""
-    arrays = {name for name in types.parameters if is_array(types.variables[name])}
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.BinOp | ast.AugAssign):
-            continue
-        if is_array(types.of(node if isinstance(node, ast.BinOp) else node.target)):
-            names |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} & arrays
-    return names
-
-
 def _build(
     source: Source,
     definition: ast.FunctionDef,
     options: Mapping[str, Any],
-    parallel: Mapping[str, bool] | None = None,
-    parts: Sequence[ast.FunctionDef] = (),
     callees: dict[Any, _Callee] | None = None,
 ) -> tuple[Any, tuple[Any, ...] | None]:
     """Return Numba's function, and its description as in :class:`_Callee`.
@@ -563,27 +415,21 @@ def _build(
     options = dict(options)
     callees = {} if callees is None else callees
     replacer = _ForNumba(source)
-    replacer.parallel = parallel
-    trees = [replacer.visit(copied(each)) for each in (*parts, definition)]
+    tree = replacer.visit(copied(definition))
     names = {NUMPY: np, _PRANGE: range, **functions()}
     if options.get("fastmath"):
         names[native_functions.SUM_OF_PRODUCT] = names[native_functions.REORDERED_SUM]
-    if parts:
-        names |= parallel_parts.functions()
     use_cache = bool(options.pop("cache", True))
-    chosen = {"error_model": "numpy", "nogil": bool(parts), **options}
-    if parallel is not None:
-        chosen["parallel"] = dict(parallel)
+    chosen = {"error_model": "numpy", **options}
     if config.debug:
         chosen["boundscheck"] = True
-        chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads
     # Numba's cache does not notice changes of the functions that a region calls.
-    described = [parallel, repr(sorted(chosen.items())), toolchain(),
-                 *map(inspect.getsource, (native_functions, shared_loops))]  # fmt: skip
-    described += [(ast.unparse(ast.fix_missing_locations(tree)), tree.lineno) for tree in trees]
-    local = {argument.arg for tree in trees for argument in tree.args.args}
+    described: list[Any] = [repr(sorted(chosen.items())), toolchain()]
+    described.append(inspect.getsource(native_functions))
+    described.append((ast.unparse(ast.fix_missing_locations(tree)), tree.lineno))
+    local = {argument.arg for argument in tree.args.args}
     recursive: dict[str, _Callee] = {}
-    for name in sorted(set().union(*map(used_names, trees)) - local):
+    for name in sorted(used_names(tree) - local):
         if (function := native_functions.integer_function(name)) is not None:
             names[name] = function
             continue
@@ -600,22 +446,16 @@ def _build(
             described.append((name, description))
             use_cache = use_cache and description is not None
     if recursive:
-        names |= recursion.guard(trees)
+        names |= recursion.guard([tree])
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
     file = f"<dparray region {digest}>"
     source.generated.add(file)
-    made = {tree.name: numba.njit(**chosen)(_function(tree, dict(names), file)) for tree in trees}
-    dispatcher = made.pop(trees[-1].name)
+    dispatcher = numba.njit(**chosen)(_function(tree, names, file))
     # Numba cannot load a function that calls itself; it can load the callers of one.
     if use_cache and not recursive:
         dispatcher._cache = _DiskCache(digest)
-    for each in (dispatcher, *made.values()):
-        # Numba's finalizer of a dispatcher keeps the globals of its function. A dispatcher that was
-        # among its own globals would never be freed.
-        others = {name: part for name, part in made.items() if part is not each}
-        each.py_func.__globals__.update(others)
-        for name, callee in recursive.items():
-            callee.scopes.append((each.py_func.__globals__, name))
+    for name, callee in recursive.items():
+        callee.scopes.append((dispatcher.py_func.__globals__, name))
     return dispatcher, tuple(described) if use_cache else None
 
 
@@ -762,7 +602,7 @@ def _callee(
         inner.names[f"__default{at}"] = value
         tree.args.defaults.append(ast.Name(f"__default{at}", ast.Load()))
     callee = callees[key] = _Callee(inner, kinds)
-    dispatcher, callee.description = _build(inner, tree, options, callees=callees)
+    dispatcher, callee.description = _build(inner, tree, options, callees)
     callee.dispatcher = dispatcher
     for scope, name in callee.scopes:
         scope[name] = dispatcher

@@ -21,8 +21,6 @@ import numpy as np
 from dparray._jit.source import copied
 
 APART = "__apart__"
-#: Returns whether an array has a target's shape, and overlaps it only in the same elements.
-FITS = "__fits__"
 _APART_OF_ONE = "__apart_of_one__"
 _FITTED = "__fitted__"
 _MASK = "__mask__"
@@ -161,48 +159,6 @@ def _ends(array: Any) -> Any:
         reach = (array.shape[axis] - 1) * array.strides[axis]
         start, end = start + min(reach, 0), end + max(reach, 0)
     return start, end + array.itemsize
-
-
-def _fitting(numba: Any, extending: Any) -> Callable[..., Any]:
-    """Return the function ``FITS`` as instructions: a call counts the references of its arrays."""
-    types = numba.types
-    cgutils = importlib.import_module("numba.core.cgutils")
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        word = context.get_value_type(types.intp)
-        bounds, both = [], []
-        for kind, value in zip(signature.args, values, strict=True):
-            array = context.make_array(kind)(context, builder, value)
-            shape, strides = (
-                cgutils.unpack_tuple(builder, each) for each in (array.shape, array.strides)
-            )
-            start = end = builder.ptrtoint(array.data, word)
-            for length, stride in zip(shape, strides, strict=True):
-                reach = builder.mul(builder.sub(length, word(1)), stride)
-                is_forward = builder.icmp_signed(">", reach, word(0))
-                end = builder.add(end, builder.select(is_forward, reach, word(0)))
-                start = builder.add(start, builder.select(is_forward, word(0), reach))
-            bounds.append((start, builder.add(end, array.itemsize)))
-            both.append((shape, [builder.ptrtoint(array.data, word), *strides]))
-        (shape, place), (other_shape, other_place) = both
-        (start, end), (other, other_end) = bounds
-
-        def are_equal(first: Any, second: Any) -> Any:
-            found = cgutils.true_bit
-            for one, two in zip(first, second, strict=True):
-                found = builder.and_(found, builder.icmp_signed("==", one, two))
-            return found
-
-        is_apart = builder.or_(
-            builder.icmp_unsigned("<=", end, other), builder.icmp_unsigned("<=", other_end, start)
-        )
-        is_free = builder.or_(is_apart, are_equal(place, other_place))
-        return builder.and_(are_equal(shape, other_shape), is_free)
-
-    def fits(typing: Any, target: Any, value: Any) -> Any:
-        return types.boolean(target, value), generate
-
-    return cast("Callable[..., Any]", extending.intrinsic(fits))
 
 
 def _mask(array: Any, axis: int, mask: Any) -> Any:
@@ -486,7 +442,6 @@ def functions() -> dict[str, Callable[..., Any]]:
     return {
         **{f"__any_{name}__": _any_operation(numba, extending, name) for name in _SIGNS},
         APART: _apart,
-        FITS: _fitting(numba, extending),
         _APART_OF_ONE: _apart,
         _FITTED: _fitted,
         _MASK: _mask,

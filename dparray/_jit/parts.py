@@ -22,7 +22,6 @@ from dparray._compiler.abi import (
     NOTE_STOP,
     SHARE_PARTS,
 )
-from dparray._jit.shared_loops import sharing
 from dparray._runtime.threads import share_out
 
 #: The most parts of a loop, as in `_fastpath_pool.c`.
@@ -30,8 +29,6 @@ MAX_PARTS = 512
 #: In how many parts a loop with reductions is divided: the results of the parts are combined in
 #: order, so that the sum does not depend on the number of threads.
 REDUCTION_PARTS = 128
-#: The distance of two parts' lines in the array of lines, so that threads write other cache lines.
-LINE_SPACING = 8
 _PART = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), *[ctypes.c_int64] * 3
 )
@@ -40,7 +37,7 @@ _SHARE_PARTS = ctypes.CFUNCTYPE(
 )
 _threads = threading.local()
 #: The threads whose loop on Python's threads was interrupted.
-interrupted: set[int] = set()
+_interrupted: set[int] = set()
 
 
 def _share_parts(run: int, data: int, total: int, parts: int, error: Any) -> int:
@@ -66,26 +63,16 @@ def _share_parts(run: int, data: int, total: int, parts: int, error: Any) -> int
     except StopIteration:
         status, error[0] = failures[min(failures)]
         return status
-    except KeyboardInterrupt:  # An exception cannot leave this call: see `raise_interrupt`.
-        interrupted.add(threading.get_ident())
+    except KeyboardInterrupt:  # An exception cannot leave this call: see `_raise_interrupt`.
+        _interrupted.add(threading.get_ident())
     return 0
 
 
-def raise_interrupt() -> None:
+def _raise_interrupt() -> None:
     """Raise the ``KeyboardInterrupt`` that ended a loop of Python's threads."""
-    if threading.get_ident() in interrupted:
-        interrupted.remove(threading.get_ident())
+    if threading.get_ident() in _interrupted:
+        _interrupted.remove(threading.get_ident())
         raise KeyboardInterrupt
-
-
-def _set_threads(count: int) -> None:
-    _threads.count = count
-
-
-#: Sets the number of threads for the loops that the calling thread runs.
-use_threads: Callable[[int], None] = (
-    _set_threads if fastpath.module is None else fastpath.module.use_threads
-)
 
 
 _twin = _SHARE_PARTS(_share_parts)
@@ -129,7 +116,7 @@ def _call_function(
         The results; the number of the exception with which the function has ended; or
         ``NotImplemented`` if an array has not the order of its letter.
     """
-    _set_threads(threads)
+    _threads.count = threads
     words = b""
     for value, kind in zip(arguments, kinds.decode(), strict=True):
         if kind not in "CSR":
@@ -146,7 +133,7 @@ def _call_function(
     taken: dict[int, np.ndarray] = {}
     _threads.taken, _threads.stopped = taken, 0
     ctypes.CFUNCTYPE(None, ctypes.c_char_p)(address)(words)
-    raise_interrupt()
+    _raise_interrupt()
     if _threads.stopped == NO_MEMORY:
         raise MemoryError
     if _threads.stopped == NEGATIVE:
@@ -197,8 +184,3 @@ def _addresses() -> dict[str, int]:
 has_launches = fastpath.module is not None
 #: The addresses of the C functions that native functions call, by name.
 addresses = _addresses()
-
-
-def functions() -> dict[str, Any]:
-    """Return the functions that generated code calls for parallel loops, by name."""
-    return sharing(addresses[SHARE_PARTS])

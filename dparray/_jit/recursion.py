@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
 from collections.abc import Iterable
 from typing import Any
 
 from dparray._array import fastpath
-from dparray._jit.shared_loops import stack_check
 from dparray._jit.source import at_line
 
 _HAS_STACK = "__has_stack__"
+_SYMBOL = "dparray_has_stack"
+
+
+@functools.cache
+def _stack_check(address: int) -> Any:
+    """Return a function for native code: 0 if the calling thread has little stack left.
+
+    Args:
+        address: of the C function that it calls.
+    """
+    types = importlib.import_module("numba").types
+    importlib.import_module("llvmlite.binding").add_symbol(_SYMBOL, address)
+    return types.ExternalFunction(_SYMBOL, types.int32())
 
 
 def guard(definitions: Iterable[ast.FunctionDef]) -> dict[str, Any]:
@@ -24,4 +38,4 @@ def guard(definitions: Iterable[ast.FunctionDef]) -> dict[str, Any]:
         message = f"maximum recursion depth exceeded in {definition.name}"
         text = f"if {_HAS_STACK}() == 0:\n    raise RecursionError({message!r})"
         definition.body[:0] = at_line(ast.parse(text), definition.lineno).body
-    return {_HAS_STACK: stack_check(fastpath.module.has_stack)}
+    return {_HAS_STACK: _stack_check(fastpath.module.has_stack)}

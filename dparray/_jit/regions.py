@@ -30,7 +30,7 @@ from dparray._jit.captured import (
 )
 from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update, put_first
-from dparray._jit.division import IDENTITIES, divided, range_of
+from dparray._jit.division import IDENTITIES, range_of
 from dparray._jit.element_dependences import dependent_elements
 from dparray._jit.host_code import MAX_PARTIALS, HostCode
 from dparray._jit.independent_loops import Independent, independent_loops, written_arrays
@@ -709,8 +709,7 @@ for __at in range(__total - __total % __width + __item.get_id(0), __total, __wid
             ]
             inner = inner.body[0]
         names: list[ast.expr] = [ast.Name(each.name, ast.Load()) for each in self.reductions]
-        # The parts have copies of the local functions.
-        body = [*(copied([*self.functions.values()]) if config.debug else ()), loop]
+        body = [*copied([*self.functions.values()]), loop]
         body.append(ast.Return(ast.Tuple(names, ast.Load())))
         name = f"{self.source.function.__name__}_line_{self.line}"
         source, plain = with_functions(self.source, {each: types[each] for each in self.captured})
@@ -761,14 +760,13 @@ for __at in range(__total - __total % __width + __item.get_id(0), __total, __wid
 
 
 class NativeCode:
-    """A function prepared for Numba, with its ``prange`` loops divided into parts for threads.
+    """A function for native code.
 
     Attributes:
-        tree: the function, which is changed.
-        parts: the functions of the parts.
-        has_lines: whether it stores the line of each statement that may raise.
+        tree: the function as Numba gets it.
+        has_lines: whether that stores the line of each statement that may raise.
         doubts: the operations with dtypes that only Numba decides.
-        loops: the loops.
+        loops: its ``prange`` loops.
         refused: the error for what only Python can compute.
     """
 
@@ -778,15 +776,15 @@ class NativeCode:
         self.source, self.options, self.types = source, options, types
         self.refused = refused_in_native_code(source, tree, types)
         self._plain = copied(tree)
-        divider = _Divider(source, types, options, tree)
-        if not config.debug:  # which runs the Python function again for the line of an index
-            divider.visit(tree)
-        self.has_lines = with_lines(tree, types, divider.has_lines)
+        local = {argument.arg for argument in tree.args.args} | assigned_names(tree.body)
+        self.loops = [
+            ParallelRegion(source, each, local, options)
+            for each in _outermost_loops(source, copied(tree))
+        ]
+        self.has_lines = with_lines(tree, types)
         casts = Casts(types)
         self.tree = casts.visit(tree)
-        self.parts = divider.parts
-        self.loops = divider.loops
-        self.doubts = [] if is_default(types) else [*casts.doubts, *divider.doubts]
+        self.doubts = [] if is_default(types) else casts.doubts
 
     def build(self) -> Native:
         """Return the function for Numba to compile.
@@ -796,7 +794,7 @@ class NativeCode:
         """
         if self.refused is not None:
             raise self.refused
-        return Native(self.source, self.tree, self.options, None, self.has_lines, self.parts)
+        return Native(self.source, self.tree, self.options, self.has_lines)
 
     def translated(self, orders: Mapping[str, str]) -> HostCode | None:
         """Return the function as dparray's own compiler makes it; ``None`` if it does not.
@@ -836,37 +834,13 @@ class NativeCode:
         return native
 
 
-class _Divider(ast.NodeTransformer):
-    """Divides the ``prange`` loops of a function.
-
-    Attributes:
-        parts: the functions of their parts.
-    """
-
-    def __init__(
-        self, source: Source, types: Inference, options: dict[str, Any], tree: ast.FunctionDef
-    ) -> None:
-        self.source, self.types, self.options = source, types, options
-        self.local = {argument.arg for argument in tree.args.args} | assigned_names(tree.body)
-        self.parts: list[ast.FunctionDef] = []
-        self.loops: list[ParallelRegion] = []
-        self.doubts: list[ast.expr | ast.stmt] = []
-        self.has_lines = False
-
-    def visit_For(self, node: ast.For) -> Any:
-        """Replace a loop."""
-        if not self.source.is_prange(node):
-            return self.generic_visit(node)
-        loop = ParallelRegion(self.source, node, self.local, self.options)
-        self.loops.append(loop)
-        given = {name: self.types.variables.get(name, UNKNOWN) for name in loop.captured}
-        if not all(isinstance(kind, Value) for kind in given.values()):
-            return node  # a region of its own, for the values that a call finds
-        statements, part, doubts, has_lines = divided(loop, self.types, loop._accumulators(given))
-        self.parts.append(part)
-        self.doubts += doubts
-        self.has_lines |= has_lines
-        return statements
+def _outermost_loops(source: Source, tree: ast.AST) -> Iterator[ast.For]:
+    """Yield the ``prange`` loops of a function that are not inside of another one."""
+    for each in ast.iter_child_nodes(tree):
+        if isinstance(each, ast.For) and source.is_prange(each):
+            yield each
+        else:
+            yield from _outermost_loops(source, each)
 
 
 def with_functions(source: Source, types: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:

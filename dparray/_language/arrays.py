@@ -34,6 +34,7 @@ from dparray._language.values import (
     Number,
     Range,
     Reference,
+    Shared,
     Target,
     Tuple,
     described,
@@ -41,6 +42,8 @@ from dparray._language.values import (
     is_number,
 )
 
+#: Threads share the loop nest of a statement on at least this many elements.
+MIN_SHARED_ELEMENTS = 1 << 14
 #: Comparisons of which the operands are whole values.
 _NOT_ELEMENTWISE = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _NO_BROADCAST = "an operand does not broadcast to the shape of the others"
@@ -104,6 +107,7 @@ class Arrays(Calls):
         shape: Sequence[Any],
         body: Callable[[list[Number]], Any],
         assigned: Sequence[str] = (),
+        ends: tuple[Any, Any] | None = None,
     ) -> None:
         """Translate a loop nest over the positions of a shape.
 
@@ -111,6 +115,7 @@ class Arrays(Calls):
             shape: the sizes of the axes.
             body: translates the innermost statements.
             assigned: the names that they assign.
+            ends: where the outermost loop begins and ends, if that is not the whole axis.
         """
         position: list[Number] = []
 
@@ -127,16 +132,46 @@ class Arrays(Calls):
                 loop(axis + 1)
                 position.pop()
 
-            made = Made(inner, assigned)
-            statement = ast.For(ast.Name(name, ast.Store()), ast.Constant(0), [made], [])
-            # Translation tells loops apart by their identity, so their nodes must stay alive.
-            self.knowledge.setdefault("statements", []).append(statement)
-            assert self.place is not None
-            made.lineno = statement.lineno = self.place.line - self.first_line + 1
-            self.counted(statement, Range(Constant(0), shape[axis], Constant(1)))
+            statement = self.made_loop([name], inner, assigned)
+            first, last = (Constant(0), shape[axis]) if axis or ends is None else ends
+            self.counted(statement, Range(first, last, Constant(1)))
             self.frame.names.pop(name, None)
 
         loop(0)
+
+    def made_loop(
+        self, names: Sequence[str], inner: Callable[[], Any], assigned: Sequence[str] = ()
+    ) -> ast.For:
+        """Return a loop for names with a body that is translated by a function."""
+        made, targets = Made(inner, assigned), [ast.Name(name, ast.Store()) for name in names]
+        target = ast.Tuple(list(targets), ast.Store()) if len(names) > 1 else targets[0]
+        statement = ast.For(target, ast.Constant(0), [made], [])
+        # Translation tells loops apart by their identity, so their nodes must stay alive.
+        self.knowledge.setdefault("statements", []).append(statement)
+        assert self.place is not None
+        made.lineno = statement.lineno = self.place.line - self.first_line + 1
+        return statement
+
+    def each_apart(self, shape: Sequence[Any], body: Callable[[list[Number]], Any]) -> None:
+        """Translate a loop nest whose iterations are independent: threads share a long one."""
+        is_shared = any(target.op.name == "parallel" for target in self.targets)
+        if is_shared or not shape or all(map(self.is_one, shape)):
+            self.each(shape, body)
+            return
+        count = self.constant(1, I64)
+        for length in shape:
+            count = self.op("mul", I64, count, self.to(length, I64).op)
+        is_short = self.op("lt", BOOL, count, self.constant(MIN_SHARED_ELEMENTS, I64))
+        one, as_many_as_suit = (self.constant(number, I64) for number in (1, 0))
+        parts = self.op("select", I64, is_short, one, as_many_as_suit)
+        names = [self.unique() for _ in range(3)]
+
+        def part() -> None:
+            first, last = (self.frame.names[name] for name in names[1:])
+            self.each(shape, body, (), (first, last))
+
+        total = Number(self.to(shape[0], I64).op, is_natural=True)
+        self.shared(self.made_loop(names, part), Shared(total, Number(parts)))
 
     def folded_over(
         self, shape: Sequence[Any], start: Any, step: Callable[[Any, list[Number]], Any]
@@ -573,7 +608,7 @@ class Arrays(Calls):
                 element = source.at(index)
                 self.write(target, self.address_of(target, index), element)
 
-            self.each(target.shape, one)
+            self.each_apart(target.shape, one)
             self.is_even = before
             return NONE
 

@@ -628,6 +628,7 @@ class _Attempt:
         names = dict(before)
         names |= {name: Unset(key, name) for name in assigned if name not in carried}
         self.entry: list[Op] = []
+        front.frame.names = dict(before)  # not those after an earlier attempt
         outside, front.body = front.body, self.entry
         self.first = {
             name: front.start(self.op, value, guesses.get(name)) for name, value in carried.items()

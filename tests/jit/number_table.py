@@ -20,13 +20,14 @@ import numpy as np
 
 import dparray as dp
 from dparray._jit import function as jit_function
+from dparray._language import arrays as arrays_of_language
 
 DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
           "float64", "bool")  # fmt: skip
 #: Second operands that are Python numbers: in the text of the function, or its argument.
 NUMBERS = {"number": (3, -1, 0.1), "argument": (2, 0.1)}
-#: How the function runs: as native code, with vectorized loops, as a driver, with its own loops.
-FORMS = ("native", "vectorized", "driver", "range", "prange")
+#: How the function runs: as native code, with shared statements, as a driver, with its own loops.
+FORMS = ("native", "shared", "driver", "range", "prange")
 OPERATIONS = (
     "{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / {y}", "{x} // {y}", "{x} % {y}", "{x} & {y}",
     "{x} | {y}", "{x} ^ {y}", "{x} << {y}", "{x} >> {y}", "{x} ** ({y} & 7)", "{x} < {y}",
@@ -39,9 +40,9 @@ OPERATIONS = (
 AROUND = ("{e}", "({e}) // 2", "({e}) < {x}", "({e}) > 0", "({e}) * 2 - {y}", "({e}) / 2",
           "({e}) >> 1", "np.maximum({e}, 3)")  # fmt: skip
 _LIMITS = {
-    "native": (),
-    "vectorized": ("MIN_VECTORIZED_ELEMENTS",),
-    "driver": ("MAX_NATIVE_ELEMENTS", "MAX_VECTORIZED_ELEMENTS"),
+    "native": (jit_function, ()),
+    "shared": (arrays_of_language, ("MIN_SHARED_ELEMENTS",)),
+    "driver": (jit_function, ("MAX_NATIVE_ELEMENTS",)),
 }
 _count = itertools.count()
 
@@ -96,8 +97,6 @@ def check(
 
 
 def _differences(x: np.ndarray, y: Any, form: str, cases: list[tuple[str, Any]]) -> list[str]:
-    copies = 1 + 3000 // x.size if form == "vectorized" else 1
-    x, y = (np.tile(each, copies) if isinstance(each, np.ndarray) else each for each in (x, y))
     outs = []
     if form in _LIMITS:
         head = "def f(x, y):"
@@ -118,13 +117,14 @@ def _differences(x: np.ndarray, y: Any, form: str, cases: list[tuple[str, Any]])
     space: dict[str, Any] = {"dp": dp, "np": np}
     exec(compile(text, name, "exec"), space)
     function = dp.jit(cache=False)(space["f"])
-    limits = dict.fromkeys(_LIMITS.get(form, ()), -1)
-    with mock.patch.multiple(jit_function, **limits) if limits else nullcontext():
+    owner, names = _LIMITS.get(form, (None, ()))
+    limits = dict.fromkeys(names, -1)
+    with mock.patch.multiple(owner, **limits) if limits else nullcontext():
         given = dp.asarray(y) if isinstance(y, np.ndarray) else y
         results = function(dp.asarray(x), given, *outs)
     found = []
     for (case, wanted), result in zip(cases, outs or results, strict=True):
-        right, own = np.tile(wanted, copies), result.asnumpy()
+        right, own = wanted, result.asnumpy()
         are_equal = np.array_equal(own, right, equal_nan=own.dtype.kind == "f")
         if own.dtype.kind == "f" and "**" in case:  # the last digit depends on the library
             are_equal = np.allclose(own, right, rtol=4 * np.finfo(own.dtype).eps, equal_nan=True)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._jit import function as jit_function
+from dparray._language import arrays as arrays_of_language
 
 _DTYPES = ("float64", "float64", "float32", "int64", "int32", "uint8", "int8", "int16", "uint32")
 #: Small sizes, and sizes on both sides of the limits between native code, vectorized loops and
@@ -153,15 +153,15 @@ def check(seed: int) -> None:
             compiled(*arrays, number)
         assert all((x.asnumpy() == host).all() for x, host in zip(arrays, hosts, strict=True))
         return
-    # A quarter of the functions may be vectorized, as on larger arrays.
-    minimum = 0 if seed % 4 == 0 else jit_function.MIN_VECTORIZED_ELEMENTS
+    # In a quarter of the functions threads share all statements, as on larger arrays.
+    minimum = 0 if seed % 4 == 0 else arrays_of_language.MIN_SHARED_ELEMENTS
     try:
         with np.errstate(all="ignore"):
             wanted = space["f"](*hosts, number)
     except (TypeError, OverflowError):  # floats cannot be added to integers in place
         return
     try:
-        with mock.patch.object(jit_function, "MIN_VECTORIZED_ELEMENTS", minimum):
+        with mock.patch.object(arrays_of_language, "MIN_SHARED_ELEMENTS", minimum):
             found = compiled(*arrays, number)
         for one, other in zip(_flat(found, *arrays), _flat(wanted, *hosts), strict=True):
             np.testing.assert_array_equal(np.asarray(_host(one)), np.asarray(other))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._jit import function as jit_function
+from dparray._language import arrays as arrays_of_language
 
 _ROWS = ["m[0, 1:] = m[0, :0:-1]", "m[0, 1:] = m[0, :-1]", "m[1:] = m[:-1]", "m[:] = m[::-1]",
          "m[:, :] = m[:, ::-1]", "m[:-1, 1:] = m[1:, :-1]", "m[:, 1:] += m[:, :-1]",
@@ -40,7 +40,7 @@ def _function(body: list[str], name: str) -> Any:
 @pytest.mark.parametrize(
     ("dtype", "shares"), [("float64", True), ("float64", False), ("uint8", True)]
 )
-@pytest.mark.parametrize("form", ["native", "vectorized", "range"])
+@pytest.mark.parametrize("form", ["native", "shared", "range"])
 @pytest.mark.parametrize("statement", _VECTORS + _ROWS)
 def test_a_target_takes_the_values_from_before(
     statement: str, form: str, dtype: str, shares: bool
@@ -50,7 +50,7 @@ def test_a_target_takes_the_values_from_before(
     if form == "range":
         body = ["for i in range(x.shape[0] - 6, x.shape[0]):", "    x[i] += 1", f"    {statement}"]
     function = _function(body, f"<{statement} {form}>")
-    minimum = -1 if form == "vectorized" else jit_function.MIN_VECTORIZED_ELEMENTS
+    minimum = -1 if form == "shared" else arrays_of_language.MIN_SHARED_ELEMENTS
 
     def arguments() -> tuple[Any, ...]:
         base = np.arange(12).astype(dtype) ** 2 % 97
@@ -62,7 +62,7 @@ def test_a_target_takes_the_values_from_before(
     function(*parts, m, 1)
     own_base, own_m = map(dp.asarray, arguments())
     own = (own_base[1:], own_base[:-1]) if shares else (own_base[1:], own_base[:-1].copy())
-    with mock.patch.object(jit_function, "MIN_VECTORIZED_ELEMENTS", minimum):
+    with mock.patch.object(arrays_of_language, "MIN_SHARED_ELEMENTS", minimum):
         dp.jit(cache=False)(function)(*own, own_m, 1)
     for found, wanted in zip((*own, own_m), (*parts, m), strict=True):
         np.testing.assert_array_equal(found.asnumpy(), wanted)

@@ -58,7 +58,7 @@ BUDGETS = {
     "array": 7_690,
     "kernels": 5_400,
     "functions": 22_753,
-    "compiled": 9_760,
+    "compiled": 8_990,
     "satellites": 27_125,
     "tools": 10_180,
 }
