@@ -16,6 +16,7 @@ import numpy as np
 import dparray as dp
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
 from tests.benchmarks._timer import Candidate
+from tests.support import wait_for_compiler
 
 try:
     import jax
@@ -153,7 +154,7 @@ def _layers(x: Any, layer: Callable[[Any], Any]) -> Any:
 
 def _peak(f: Callable[..., Any], *arrays: Any) -> float:
     """Return the megabytes that a call takes at most, once its kernels are compiled."""
-    for _ in range(4):
+    for _ in range(6):
         gc.collect()
         before = dp.memory.stats().in_use
         dp.memory.reset_peak()
@@ -161,6 +162,7 @@ def _peak(f: Callable[..., Any], *arrays: Any) -> float:
         dp.eval(*result)
         most = dp.memory.stats().peak - before
         del result
+        wait_for_compiler()
     return float(most / 1e6)
 
 
