@@ -108,7 +108,7 @@ def obtain_host_function(
         function: a Python function in the kernel language, without an item.
         types: the type keys of its parameters.
         options: ``fastmath`` allows floating-point operations to be reordered; ``cache=False``
-            keeps it out of the disk cache.
+            keeps it out of the disk cache; ``debug`` checks its indices.
 
     Raises:
         Refusal: the language does not have something in it.
@@ -124,7 +124,8 @@ def obtain_host_function(
 
         with lock, working_folder():
             started = time.perf_counter()
-            program = translation(function, types, is_sequential=True).function
+            checked = bool(options.get("debug"))
+            program = translation(function, types, checked, is_sequential=True).function
             entry, text = llvm.module(program)
             if options.get("fastmath"):
                 text = abi.fast(text)

@@ -90,11 +90,7 @@ class _Compiled(NamedTuple):
 
 
 class HostCode:
-    """A native region that dparray's own compiler has made.
-
-    Attributes:
-        has_parts: whether threads share its loops.
-    """
+    """A native region that dparray's own compiler has made."""
 
     def __init__(
         self,
@@ -119,7 +115,6 @@ class HostCode:
             KernelCompileError: the language does not have something in it.
         """
         self.source, self._options, self._otherwise = source, options, otherwise
-        self.has_parts = True
         #: Numbers that are results are Python's, as those of Numba.
         self.returns_number = False
         named = [each.arg for each in tree.args.args]
@@ -259,10 +254,11 @@ class HostCode:
 
         Args:
             arguments: its arguments.
-            queue: the queue whose device decides on how many threads parallel loops run.
+            queue: the queue whose device decides on how many threads parallel loops run; ``None``
+                where there are no arrays.
         """
         compiled = self._last
-        threads = traits_of(queue).units if self.has_parts else 1
+        threads = 1 if queue is None else traits_of(queue).units
         results = NotImplemented
         if compiled is not None:
             results = self._call(compiled, arguments, threads)
@@ -285,7 +281,9 @@ class HostCode:
         """Return the exception with which the function has ended."""
         from dparray._language.frontend import translation
 
-        found = translation(compiled.function, compiled.keys, is_sequential=True).raised[number - 1]
+        function, is_checked = compiled.function, bool(self._options.get("debug"))
+        whole = translation(function, compiled.keys, is_checked, is_sequential=True)
+        found = whole.raised[number - 1]
         code = compile(found.error, self.source.file, "eval")
         error = eval(code, {**found.scope, SHAPE_ERROR: ShapeError})
         error = error() if isinstance(error, type) else error

@@ -802,11 +802,12 @@ class NativeCode:
         Args:
             orders: the memory orders of array arguments, as in type keys.
         """
-        if config.debug or self.refused is not None:
+        if self.refused is not None:
             return None
+        options = {**self.options, "debug": True} if config.debug else self.options
         try:
             code = HostCode(
-                self.source, copied(self._plain), self.types, self.loops, self.options, self.build
+                self.source, copied(self._plain), self.types, self.loops, options, self.build
             )
             code.compile(orders)
         except KernelCompileError as error:

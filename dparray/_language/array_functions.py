@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from dparray.exceptions import ShapeError
+
 #: Up to this many elements are sorted by insertion.
 _RUN = 16
-_SQUARE = "Last 2 dimensions of the array must be square"
+_SQUARE = "the matrix must be square"
 
 
 def is_after(a: Any, b: Any) -> Any:
@@ -113,9 +115,9 @@ def eliminated(a: Any, b: Any) -> Any:
 def solve(a: Any, b: Any) -> Any:
     """Return the solution of a system of linear equations with several right sides."""
     if a.shape[0] != a.shape[1]:
-        raise np.linalg.LinAlgError(_SQUARE)
+        raise ShapeError(_SQUARE)
     if a.shape[0] != b.shape[0]:
-        raise ValueError("solve: the sizes of the matrix and the right side differ")
+        raise ShapeError("the sizes of the matrix and the right side differ")
     result = np.copy(b)
     if a.shape[0] > 0 and eliminated(np.copy(a), result) == 0:
         raise np.linalg.LinAlgError("Singular matrix")
@@ -133,7 +135,7 @@ def inv(a: Any) -> Any:
 def det(a: Any) -> Any:
     """Return the determinant of a matrix."""
     if a.shape[0] != a.shape[1]:
-        raise np.linalg.LinAlgError(_SQUARE)
+        raise ShapeError(_SQUARE)
     if a.shape[0] == 0:
         return a.dtype.type(1)
     return eliminated(np.copy(a), np.zeros_like(a[:, :0]))

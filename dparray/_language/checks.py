@@ -194,7 +194,7 @@ class Checks(Arrays):
             unsigned = self.to(position, U64).op
             inside = self.op("lt", BOOL, unsigned, self.constant(count, U64))
             self.require(inside, "IndexError", "tuple index out of range")
-        if self.checks_here:
+        elif self.checks_here:
             extent = self.number(Constant(count))
             inside = self.are_inside([position], [extent])
             self.check(inside, _INDEX, [index], [extent], node, _array_of(node))
@@ -210,7 +210,7 @@ class Checks(Arrays):
             )
             differs = self.op("ne", BOOL, self.to(step, I64).op, self.constant(0, I64))
             self.require(differs, "ValueError", f"{what} zero")
-        if self.checks_here and not isinstance(step, Constant):
+        elif self.checks_here and not isinstance(step, Constant):
             number = self.to(step, I64)
             holds = self.op("ne", BOOL, number.op, self.constant(0, I64))
             problem = _SLICE_STEP if isinstance(node, ast.Slice) else _STEP
@@ -250,8 +250,12 @@ class Checks(Arrays):
         node: ast.AST,
         there: ast.AST,
     ) -> None:
-        """Add a check."""
+        """Add a check; in a function of the host, it ends the function."""
         assert isinstance(node, ast.expr)
+        if self.is_sequential:
+            array, index = ast.unparse(there), ast.unparse(node)
+            self.require(holds, "IndexError", f"the index of {index} is out of bounds of {array}")
+            return
         source = syntax_of(self.frame.function)
         end = node.end_col_offset or node.col_offset + 1
         site = Site(

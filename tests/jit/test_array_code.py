@@ -335,7 +335,7 @@ def test_products_of_matrices(dtype: str) -> None:
 
 
 def test_products_of_other_sizes_raise() -> None:
-    with pytest.raises(dp.exceptions.ShapeError, match="sizes of the factors|do not match"):
+    with pytest.raises(dp.exceptions.ShapeError, match=r"sizes of the factors|do not match"):
         dp.jit(products)(dp.ones((5, 5)), dp.ones((4, 3)), dp.ones(5))
 
 
@@ -379,10 +379,33 @@ def test_systems_of_linear_equations(size: int, dtype: str) -> None:
                                    2e-4 if dtype == "float32" else 1e-10)  # fmt: skip
 
 
-@pytest.mark.parametrize("matrix", [np.zeros((2, 2)), np.ones((3, 3)), np.ones((2, 3))])
+@pytest.mark.parametrize("matrix", [np.zeros((2, 2)), np.ones((3, 3))])
 def test_matrices_without_an_inverse_raise(matrix: np.ndarray) -> None:
     with pytest.raises(np.linalg.LinAlgError):
         dp.jit(solved)(dp.asarray(matrix), dp.ones((len(matrix), 2)))
+
+
+def test_a_matrix_that_is_not_square_raises() -> None:
+    with pytest.raises(dp.exceptions.ShapeError, match="square"):
+        dp.jit(solved)(dp.ones((2, 3)), dp.ones((2, 2)))
+
+
+@pytest.mark.parametrize("at", [4, -5])
+def test_an_index_outside_is_found_in_debug_mode(at: int) -> None:
+    @dp.jit
+    def stored(x: Any, m: Any, n: int) -> Any:
+        for i in range(3):
+            x[i] = m[i, n]  # the line
+        return x + m[0]
+
+    x, m = dp.zeros(4, device="host:cpu"), dp.ones((4, 4), device="host:cpu")
+    with dp.config.override(debug=True):
+        assert stored(x, m, -4).tolist() == [2.0, 2.0, 2.0, 1.0]
+        raised = IndexError, dp.exceptions.KernelExecutionError  # the latter on GPUs
+        with pytest.raises(raised, match=r"index .* is out of bounds of m") as caught:
+            stored(x, m, at)
+    lines = [str(each.statement) for each in caught.traceback]
+    assert "# the line" in "".join(lines) + str(caught.value)
 
 
 def test_array_code_needs_no_numba(tmp_path: Path) -> None:
@@ -409,6 +432,8 @@ def products(a, b, v):
 
 products(dp.eye(3, device="host:cpu"), *(dp.ones(n, device="host:cpu") for n in ((3, 2), 3)))
 heat(dp.linspace(0.0, 1.0, 100, device="host:cpu"), 5)
+with dp.config.override(debug=True):
+    heat(dp.linspace(0.0, 1.0, 100, device="host:cpu"), 5)
 assert "numba" not in sys.modules, "Numba was imported"
 """
     file = tmp_path / "heat.py"
