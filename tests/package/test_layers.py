@@ -60,7 +60,7 @@ BUDGETS = {
     "functions": 22_753,
     "compiled": 8_990,
     "satellites": 27_125,
-    "tools": 10_180,
+    "tools": 10_170,
 }
 
 # The same for the tests.
