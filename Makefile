@@ -57,7 +57,7 @@ host-tests: venv ## run tests on the CPU device without SYCL; PART=1/8
 
 on_cuda = $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.on_cuda $(ARGS) $(part)
 of_cuda := tests/test_tiny.py tests/kernel tests/evaluate tests/algorithms tests/memory tests/jit tests/functions tests/onnx tests/tilelang \
-  $(addprefix tests/gradients/test_,$(addsuffix .py,conventions loops several_devices slices statements table tile transforms))
+  $(addprefix tests/gradients/test_,$(addsuffix .py,conventions loops replay several_devices slices statements table tile transforms))
 cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulates kernels; PART=1/8
 	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.standin $(ARGS) tests/cuda/driver; \
 	  status=$$?; \

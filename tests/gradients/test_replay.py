@@ -99,6 +99,22 @@ def test_random_programs_are_replayed(seed: int) -> None:
     check(dp.value_and_grad(random_program(seed)), values((4, 5)))
 
 
+def test_kernels_that_read_a_captured_array_leave_it_unchanged() -> None:
+    total = dp.zeros(6)
+
+    @dp.kernel
+    def add(item: Any, x: Any, other: Any) -> None:
+        i = item.get_id(0)
+        if x[0] > 1e9:
+            other[i] = 0.0
+
+    def f(x: Any) -> Any:
+        dp.call_kernel(add, dp.Range(6), dp.ones(6), total)
+        return dp.sum(total * x + x)
+
+    check(dp.grad(f), values())
+
+
 def test_a_replay_makes_no_tape() -> None:
     f = dp.jit(dp.value_and_grad(loss))
     x = dp.asarray(X)

@@ -59,7 +59,7 @@ BUDGETS = {
     "kernels": 5_400,
     "functions": 22_753,
     "compiled": 8_990,
-    "satellites": 27_125,
+    "satellites": 27_130,
     "tools": 10_170,
 }
 
