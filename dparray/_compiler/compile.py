@@ -339,9 +339,9 @@ def compile_kernel(
             compiler.prepare(program)
             entry, text = llvm.module(program)
             text += DIMENSIONS.format(options.get("dimensions") or parse(types[0]).ndim)
-            is_fast = options.get("fastmath", False)
-            text += APPROXIMATE * is_fast
-            contracts = bool(options.get("fp_contract") or is_fast)
+            is_fast = bool(options.get("fastmath"))
+            text += APPROXIMATE if is_fast else ""
+            contracts = is_fast or bool(options.get("fp_contract"))
             compiled = compiler.optimised(text, target, contracts)
         except Refusal as refusal:
             message = described_refusal(refusal, function, (labels or types)[own])

@@ -631,8 +631,12 @@ def stores_in_place(tree: ast.FunctionDef, types: Inference) -> bool:
         is_plain = isinstance(node, ast.Name | ast.Subscript | ast.Attribute | None)
         return not is_plain and not is_number(types.of(node))
 
+    def operands_of(node: ast.Call) -> list[ast.expr]:
+        owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        return [*owner, *node.args]
+
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and any(map(is_array, map(types.of, node.args))):
+        if isinstance(node, ast.Call) and any(map(is_array, map(types.of, operands_of(node)))):
             function = vars(np).get(types.called(node))
             is_elementwise = isinstance(function, np.ufunc) or function is np.where
             if not is_elementwise and types.called(node) != "len":

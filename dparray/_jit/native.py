@@ -446,7 +446,7 @@ def _build(
             described.append((name, description))
             use_cache = use_cache and description is not None
     if recursive:
-        names |= recursion.guard([tree])
+        names |= recursion.guard(tree)
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
     file = f"<dparray region {digest}>"
     source.generated.add(file)

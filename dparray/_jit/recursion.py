@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-from collections.abc import Iterable
 from typing import Any
 
 from dparray._array import fastpath
@@ -27,15 +26,14 @@ def _stack_check(address: int) -> Any:
     return types.ExternalFunction(_SYMBOL, types.int32())
 
 
-def guard(definitions: Iterable[ast.FunctionDef]) -> dict[str, Any]:
-    """Let functions raise RecursionError if their thread has little stack left.
+def guard(definition: ast.FunctionDef) -> dict[str, Any]:
+    """Let a function raise RecursionError if its thread has little stack left.
 
-    Return the function that they call for this, by name.
+    Return the function that it calls for this, by name.
     """
     if fastpath.module is None:  # Only a C function knows where the stack ends.
         return {}
-    for definition in definitions:
-        message = f"maximum recursion depth exceeded in {definition.name}"
-        text = f"if {_HAS_STACK}() == 0:\n    raise RecursionError({message!r})"
-        definition.body[:0] = at_line(ast.parse(text), definition.lineno).body
+    message = f"maximum recursion depth exceeded in {definition.name}"
+    text = f"if {_HAS_STACK}() == 0:\n    raise RecursionError({message!r})"
+    definition.body[:0] = at_line(ast.parse(text), definition.lineno).body
     return {_HAS_STACK: _stack_check(fastpath.module.has_stack)}

@@ -21,23 +21,22 @@ def is_after(a: Any, b: Any) -> Any:
     return a > b or (a != a and b == b)
 
 
-def sort(x: Any) -> Any:
-    """Return the elements of a vector in order."""
-    y, other, n = np.copy(x), np.empty_like(x), x.shape[0]
-    for start in range(0, n, _RUN):
-        for i in range(start + 1, min(start + _RUN, n)):
-            value, at = y[i], i
-            while at > start and is_after(y[at - 1], value):
-                y[at] = y[at - 1]
-                at -= 1
-            y[at] = value
-    width = _RUN
+def merged(y: Any, other: Any, width: Any, is_later: Any) -> Any:
+    """Return a vector in order, of which each run of some elements is in order.
+
+    Args:
+        y: the vector, which is changed.
+        other: a vector of its length, which is changed, too.
+        width: the length of the runs.
+        is_later: whether an element comes after another one in order.
+    """
+    n = y.shape[0]
     while width < n:
         for low in range(0, n, 2 * width):
             middle, end = min(low + width, n), min(low + 2 * width, n)
             i, j = low, middle
             for k in range(low, end):
-                if j >= end or (i < middle and not is_after(y[i], y[j])):
+                if j >= end or (i < middle and not is_later(y[i], y[j])):
                     other[k] = y[i]
                     i += 1
                 else:
@@ -46,6 +45,19 @@ def sort(x: Any) -> Any:
         y, other = other, y
         width *= 2
     return y
+
+
+def sort(x: Any) -> Any:
+    """Return the elements of a vector in order."""
+    y, n = np.copy(x), x.shape[0]
+    for start in range(0, n, _RUN):
+        for i in range(start + 1, min(start + _RUN, n)):
+            value, at = y[i], i
+            while at > start and is_after(y[at - 1], value):
+                y[at] = y[at - 1]
+                at -= 1
+            y[at] = value
+    return merged(y, np.empty_like(x), _RUN, is_after)
 
 
 def sort_rows(x: Any) -> Any:
@@ -59,22 +71,7 @@ def sort_rows(x: Any) -> Any:
 def argsort(x: Any) -> Any:
     """Return the positions of the elements of a vector in order."""
     n = x.shape[0]
-    y, other = np.arange(n), np.empty(n, np.int64)
-    width = 1
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle, end = min(low + width, n), min(low + 2 * width, n)
-            i, j = low, middle
-            for k in range(low, end):
-                if j >= end or (i < middle and not is_after(x[y[i]], x[y[j]])):
-                    other[k] = y[i]
-                    i += 1
-                else:
-                    other[k] = y[j]
-                    j += 1
-        y, other = other, y
-        width *= 2
-    return y
+    return merged(np.arange(n), np.empty(n, np.int64), 1, lambda i, j: is_after(x[i], x[j]))
 
 
 def eliminated(a: Any, b: Any) -> Any:

@@ -224,9 +224,13 @@ class Checks(Arrays):
             self.check(inside, _DIMENSION, [dim], [extent], node, node)
 
     def check_count(self, array: Array, count: int, value: ast.AST) -> None:
-        if self.checks_here:
-            wanted = self.constant(count, I64)
-            holds = self.op("eq", BOOL, array.shape[0].op, wanted)
+        if not (self.is_sequential or self.checks_here):
+            return
+        holds = self.op("eq", BOOL, array.shape[0].op, self.constant(count, I64))
+        if self.is_sequential:
+            problem = f"{ast.unparse(value)} must have {count} elements, one for each name"
+            self.require(holds, "ValueError", problem)
+        else:
             self.check(holds, _UNPACKED, [Constant(count)], array.shape, value, value)
 
     def check_assertion(self, statement: ast.Assert) -> None:

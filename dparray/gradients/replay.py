@@ -380,7 +380,7 @@ class Captured:
         for at, (x, reader) in enumerate(self.readers):
             if reader.is_pending:
                 continue
-            # A kernel that may write an argument has been launched with it, too.
+            # A write computes the copy first, and so does a kernel that only might write `x`.
             if reader.asnumpy().tobytes() != x.asnumpy().tobytes():
                 return False
             self.readers[at] = x, _pending_copy(x)

@@ -213,7 +213,20 @@ def _arange(front: Any, node: Any, *bounds: Any, dtype: Any = NONE) -> Array:
     return made
 
 
-def _eye(front: Any, node: Any, rows: Any, columns: Any = NONE, dtype: Any = NONE) -> Array:
+def _identity(front: Any, node: Any, size: Any, dtype: Any = NONE) -> Array:
+    return _eye(front, node, size, size, dtype=dtype)
+
+
+def _eye(
+    front: Any,
+    node: Any,
+    rows: Any,
+    columns: Any = NONE,
+    k: Any = Constant(0),
+    dtype: Any = NONE,
+) -> Array:
+    if k != Constant(0):
+        raise Refusal("eye with another diagonal is not available here", node)
     made = front.new_array([rows, rows if columns == NONE else columns], *_kind(front, dtype), True)
     least = front.op("min", I64, *(each.op for each in made.shape))
 
@@ -226,7 +239,7 @@ def _eye(front: Any, node: Any, rows: Any, columns: Any = NONE, dtype: Any = NON
 
 _CREATION: dict[str, Handler] = {
     "eye": _eye,
-    "identity": _eye,
+    "identity": _identity,
     "zeros": partial(_new, Constant(0)),
     "ones": partial(_new, Constant(1)),
     "empty": partial(_new, NONE),
@@ -561,13 +574,11 @@ def _by_rows(front: Any, node: Any, a: Elements, b: Elements) -> Array:
         raise Refusal("a product of arrays of booleans is not available here", node)
     zero = front.number(Constant(0))
 
-    def product(x: Any, inner: Any, column: Any) -> Any:
+    def term(x: Any, inner: Any, column: Any) -> Any:
         return front.binary(ast.Mult, x, b.at([inner, column]), node)
 
     shape = [*rows, b.shape[1]]
-    first = Elements(
-        tuple(shape), lambda index: product(a.at([*index[:-1], zero]), zero, index[-1])
-    )
+    first = Elements(tuple(shape), lambda index: term(a.at([*index[:-1], zero]), zero, index[-1]))
     made = front.new_array(shape, *front.kind_of(first), True)
 
     def add(index: Sequence[Number], inner: Sequence[Any]) -> None:
@@ -578,7 +589,7 @@ def _by_rows(front: Any, node: Any, a: Elements, b: Elements) -> Array:
             address = front.address_of(made, [*index, *columns])
             total = front.read(made, address)
             for x, each in zip(factors, inner, strict=True):
-                total = front.binary(ast.Add, total, product(x, each, columns[0]), node)
+                total = front.binary(ast.Add, total, term(x, each, columns[0]), node)
             front.write(made, address, total)
 
         front.each(b.shape[1:], add_column)
@@ -623,26 +634,29 @@ def _written(
     found = [len(each.shape) if isinstance(each, Array) else 0 for each in arrays]
     if found != list(ndims):
         raise Refusal(f"{name} of arrays of {found} dimensions is not available here", node)
-    if name not in ("sort", "sort_rows", "argsort"):  # NumPy computes with floats
-        kinds = {(each.element, each.is_complex) for each in arrays}
-        if len(kinds) > 1 or not arrays[0].element.is_float:
-            raise Refusal(f"{name} of other arrays than of one type of floats", node)
     return front.call(Constant(getattr(array_functions, name)), arrays, {}, node)
+
+
+def _of_matrices(name: str, front: Any, node: Any, *operands: Any) -> Any:
+    arrays = [front.whole(each) for each in operands]
+    kinds = {front.kind_of(front.elements(each)) for each in arrays}
+    if len(kinds) > 1 or not all(kind.is_float for kind, _ in kinds):  # NumPy converts them
+        raise Refusal(f"{name} takes arrays of one floating-point type here", node)
+    return _written(name, [2] * len(arrays), front, node, *arrays)
 
 
 def _sort(front: Any, node: Any, value: Any, **named: Any) -> Any:
     array = front.whole(value)
-    name = "sort_rows" if len(array.shape) == 2 else "sort"
-    if front.kind_of(front.elements(array))[1]:
+    if array.is_complex:
         raise Refusal("sort of complex numbers is not available here", node)
+    name = "sort_rows" if len(array.shape) == 2 else "sort"
     return _written(name, [len(array.shape)], front, node, array, **named)
 
 
 FUNCTIONS["sort"] = _sort
 FUNCTIONS["argsort"] = partial(_written, "argsort", [1])
-FUNCTIONS["inv"] = partial(_written, "inv", [2])
-FUNCTIONS["det"] = partial(_written, "det", [2])
-FUNCTIONS["solve"] = partial(_written, "solve", [2, 2])
+for _name in ("inv", "det", "solve"):
+    FUNCTIONS[_name] = partial(_of_matrices, _name)
 
 
 # --- forms ----------------------------------------------------------------------------------------
