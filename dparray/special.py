@@ -115,10 +115,9 @@ from dparray._array.operands import (
 from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.elementwise import cbrt, exp2, expm1, log1p, where
-from dparray._functions.public import guard
+from dparray._functions.public import guard, ufunc
 from dparray._functions.reductions import max as _max
 from dparray._functions.reductions import sum as _sum
-from dparray._functions.ufunc_options import apply_with_options
 from dparray._graph.ops import Op
 from dparray._graph.reductions import REDUCTION_COST
 from dparray._language.special import SpecialFunction, register
@@ -126,8 +125,6 @@ from dparray._layout import broadcast_shapes
 from dparray._placement import common_placement
 from dparray.device import default_device
 from dparray.exceptions import ArgumentError, DTypeError
-
-_OPTIONS = ("where", "dtype", "casting", "order", "subok")
 
 
 class _Row(NamedTuple):
@@ -456,40 +453,9 @@ def _make(name: str) -> Callable[..., ndarray]:
     def compute(*operands: Any, out: ndarray | None = None) -> ndarray:
         return _apply(name, meaning, parameters, operands, out)
 
-    def call(operands: tuple[Any, ...], out: Any, options: dict[str, Any]) -> ndarray:
-        plain = not options and (out is None or isinstance(out, ndarray))
-        if plain and not any(isinstance(value, list | tuple) for value in operands):
-            return compute(*operands, out=out)
-        unknown = next((each for each in options if each not in _OPTIONS), None)
-        if unknown is not None:
-            known = f"after {row.parameters} there may be out, {', '.join(_OPTIONS)}"
-            raise TypeError(f"special.{name}: there is no argument {unknown!r}; {known}")
-        options = {"where": True, "dtype": None, "casting": "same_kind", "order": "K"} | options
-        options.pop("subok", None)
-        return apply_with_options(f"special.{name}", parameters, compute, operands, out, **options)
-
-    function: Callable[..., ndarray]
-    if len(parameters) == 1:
-
-        def of_one(x: Any, /, out: ndarray | None = None, **options: Any) -> ndarray:
-            return call((x,), out, options)
-
-        function = of_one
-    elif len(parameters) == 2:
-
-        def of_two(x1: Any, x2: Any, /, out: ndarray | None = None, **options: Any) -> ndarray:
-            return call((x1, x2), out, options)
-
-        function = of_two
-    else:
-
-        def of_three(
-            x1: Any, x2: Any, x3: Any, /, out: ndarray | None = None, **options: Any
-        ) -> ndarray:
-            return call((x1, x2, x3), out, options)
-
-        function = of_three
-    function.__name__ = function.__qualname__ = name
+    function: Callable[..., ndarray] = ufunc(
+        *(f"special.{name}", parameters, compute), into=compute, takes_sequences=False
+    )
     function.__module__ = __name__
     if name in _ROWS:
         function.__doc__ = _documentation(name, row, meaning)

@@ -206,9 +206,9 @@ def _by_host(function: Function, call: _Call) -> Any:
             "because": f"{details['because']}, a CPU, in whose memory NumPy computes",
         }
     if out is None:
-        views = host_views(*arrays, **details)
+        views = host_views(name, *arrays, **details)
     else:
-        views = _host_views_to_write(arrays, out, details)
+        views = _host_views_to_write(name, arrays, out, details)
     if views is None:
         return _NOT_HERE
     try:
@@ -232,7 +232,9 @@ def _by_host(function: Function, call: _Call) -> Any:
     return result_of_host(results, views, *placement)
 
 
-def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[np.ndarray] | None:
+def host_views(
+    name: str, *arrays: ndarray, because: str = "", usm_type: str = ""
+) -> list[np.ndarray] | None:
     """Return NumPy arrays over arrays on a CPU device with double precision, for reading; ``None``
     on any other device.
 
@@ -240,11 +242,11 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
     """
     if not (config.host_tier and "fp64" in traits_of(arrays[0].queue).aspects):
         return None
-    return _views(arrays, because, usm_type)
+    return _views(name, arrays, because, usm_type)
 
 
 def _views(
-    arrays: Sequence[ndarray], because: str = "", usm_type: str = ""
+    name: str, arrays: Sequence[ndarray], because: str = "", usm_type: str = ""
 ) -> list[np.ndarray] | None:
     queue = arrays[0].queue
     views = []
@@ -252,7 +254,7 @@ def _views(
         view = host_view(x)
         if view is None or not host_executor.is_ready(x._block):
             layouts = map(materialize, arrays)
-            return copies.host_views(queue, *layouts, because=because, usm_type=usm_type)
+            return copies.host_views(name, queue, *layouts, because=because, usm_type=usm_type)
         views.append(view)
     if _hooks.subscribers:
         nbytes = sum(view.nbytes for view in views)
@@ -261,7 +263,7 @@ def _views(
 
 
 def _host_views_to_write(
-    arrays: Sequence[ndarray], out: ndarray, details: dict[str, str]
+    name: str, arrays: Sequence[ndarray], out: ndarray, details: dict[str, str]
 ) -> list[np.ndarray] | None:
     """Return views as :func:`host_views` does, the last one writable after its pending readers."""
     if not (config.host_tier and traits_of(out.queue).shares_memory):
@@ -271,7 +273,7 @@ def _host_views_to_write(
         host_maps.before_write(target)
     writes.flush_dependents(target.block)
     queues.wait_to_write(target.block)
-    return _views([*arrays, out], **details)
+    return _views(name, [*arrays, out], **details)
 
 
 def _by_library(function: Function, call: _Call) -> Any:

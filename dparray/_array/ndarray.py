@@ -383,6 +383,18 @@ def as_method(function: Function) -> Function:
     return function
 
 
+def array_method(name: str) -> Callable[[Function], Function]:
+    """Make a function the array method of a name; the array is its first parameter."""
+
+    def attach(function: Function) -> Function:
+        method: Any = function
+        method.__name__, method.__qualname__ = name, f"ndarray.{name}"
+        setattr(ndarray, name, method)
+        return function
+
+    return attach
+
+
 def materialize(x: ndarray) -> Layout:
     """Return the layout of an array's values; computes them if they are pending."""
     if x._packed is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _hooks, _layout, config
+from dparray import _dtypes, _hooks, _layout, _placement, _satellites, config
 from dparray._array.allocation import empty_on, from_host, full_scalar, is_made_by_host, usual_queue
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
@@ -107,6 +107,18 @@ def dispatch_override(
     }
     method = getattr(type(value), OVERRIDE)
     return method(value, public_function(function), tuple(arguments), keywords)
+
+
+def called_apart(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function with operands on several queues if a policy combines them.
+
+    Otherwise return ``NotImplemented``.
+    """
+    if not _placement.in_force:
+        return NotImplemented
+    return _satellites.provider("placement").called_together(function, args, kwargs)
 
 
 @functools.cache

@@ -14,15 +14,14 @@ from dparray._array.operands import check_array
 from dparray._functions.creation import full
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._functions.operands import placement_keywords
-from dparray._functions.public import public
+from dparray._functions.public import public, with_options
 from dparray._functions.reductions import sum as sum_of
-from dparray._functions.ufunc_options import with_options
 from dparray.exceptions import ArgumentError, DTypeError
 
 __all__ = ["bitwise_count", "packbits", "unpackbits"]
 
 
-@with_options
+@with_options()
 def bitwise_count(x: Any, /) -> ndarray:
     """Return the number of set bits of the absolute value, as ``uint8``.
 

@@ -12,7 +12,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import chosen_placement, empty_array, from_host, placed_like
 from dparray._array.apply import astype_array, cast_unsafe, copy_of, ops
 from dparray._array.assignment import assign
-from dparray._array.ndarray import as_method, materialize, ndarray
+from dparray._array.ndarray import array_method, as_method, materialize, ndarray
 from dparray._array.operands import (
     arrays_inside,
     check_array,
@@ -31,7 +31,7 @@ from dparray._driver import traits_of
 from dparray._driver.interface import Queue
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
-from dparray._functions.public import array_method, public
+from dparray._functions.public import public
 from dparray._functions.reductions import all as all_of
 from dparray._placement import check_dtype, check_usm_type, common_placement, placement_of
 from dparray._runtime import queues

@@ -163,7 +163,7 @@ def host_values(x: ndarray) -> np.ndarray:
     Waits for pending work on the array.
     """
     layout = materialize(x)
-    views = copies.host_views(x.queue, layout)
+    views = copies.host_views("asarray", x.queue, layout)
     if views is None:
         return x.asnumpy()
     return np.asarray(_Kept(x, views[0])) if x.size else views[0]

@@ -25,7 +25,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._driver import traits_of
 from dparray._evaluate import limits
-from dparray._functions.ufunc_options import ordered
+from dparray._functions.options import ordered
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["einsum", "einsum_path"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import OPERATIONS, apply, as_operand, operate, ops
-from dparray._array.ndarray import as_method, ndarray
+from dparray._array.ndarray import array_method, as_method, ndarray
 from dparray._array.nodes import array_of_operation
 from dparray._array.operands import (
     check_array,
@@ -25,14 +25,13 @@ from dparray._driver import traits_of
 from dparray._functions.creation import zeros_like
 from dparray._functions.inspection import result_type
 from dparray._functions.operands import converted
-from dparray._functions.public import array_method, public
-from dparray._functions.ufunc_options import (
+from dparray._functions.options import (
     DEFAULT_CASTING,
     DEFAULT_ORDER,
     apply_with_options,
     check_casting,
-    taking_options,
 )
+from dparray._functions.public import public, ufunc
 from dparray._graph.ops import OPS, WHERE, Op
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError
@@ -88,7 +87,7 @@ def _documentation(op: Op) -> str:
 
 def _make(op: Op) -> Callable[..., ndarray]:
     """Create the public function of a row of the table."""
-    function = taking_options(op.name, op.arity, OPERATIONS[op], partial(apply, op))
+    function = ufunc(op.name, op.parameters, OPERATIONS[op], into=partial(apply, op), operation=op)
     function.__module__ = __name__
     function.__doc__ = _documentation(op)
     return function
@@ -125,7 +124,7 @@ def _rint(x: Any, /) -> ndarray:
 
 def _make_rint() -> Callable[..., ndarray]:
     """Round as NumPy's ``rint`` does, to floats; the Array API's ``round`` keeps integers."""
-    function = taking_options("rint", 1, _rint)
+    function = ufunc("rint", ("x",), _rint)
     function.__module__, function.__doc__ = __name__, _rint.__doc__
     return function
 

@@ -15,11 +15,10 @@ from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import implementations
 from dparray._evaluate.implementations import Implementation
-from dparray._functions import elementwise, moments, products, reductions
+from dparray._functions.public import operation_of
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._graph.node import Scalar
-from dparray._graph.ops import OPS
-from dparray._graph.reductions import REDUCTIONS, Reduce
+from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
 from dparray.device import describe_queue
 from dparray.exceptions import ArgumentError, DTypeError, ExecutionPlacementError, ShapeError
@@ -114,26 +113,16 @@ def implement(
             f"all devices; not {device_type!r}"
         )
     name = getattr(operation, "__name__", "")
-    found: Any = None
     is_single = isinstance(operation, ElementwiseFunction) and operation.has_one_result
-    if is_single or isinstance(operation, ReductionFunction):
-        found = operation
-    elif operation is products.matmul:
-        found = products._MATMUL
-    elif name in OPS and getattr(elementwise, name, None) is operation:
-        found = OPS[name]
-    elif name in REDUCTIONS and operation in (
-        getattr(reductions, name, None),
-        getattr(moments, name, None),
-    ):
-        found = REDUCTIONS[name]
-    if found is None:
+    is_own = is_single or isinstance(operation, ReductionFunction)
+    row = operation if is_own else operation_of(operation)
+    if row is None:
         raise ArgumentError(
             f"implement: {operation!r} is not an operation of plans; give an element-wise function "
             "such as dp.exp, dp.matmul, a reduction such as dp.sum, or a function made by "
             "dp.elementwise (with one result) or dp.reduction"
         )
-    return ImplementationRegistry(found, name, device_type, when)
+    return ImplementationRegistry(row, name, device_type, when)
 
 
 def _compute(
@@ -163,22 +152,22 @@ def _compute(
     out = ndarray._from_layout(*output)
     # An implementation runs on the queue of its operands, also under a placement policy.
     with config.override(implementations=False, placement="follow"):
-        found = function(*values, **options)
-        if not isinstance(found, ndarray):
+        result = function(*values, **options)
+        if not isinstance(result, ndarray):
             raise ArgumentError(
-                f"{label} returned a {type(found).__name__}; return a dparray array, for example "
+                f"{label} returned a {type(result).__name__}; return a dparray array, for example "
                 "dp.asarray(result)"
             )
-        if found.dtype != out.dtype:
+        if result.dtype != out.dtype:
             raise DTypeError(
-                f"{label} returned {found.dtype}, not {out.dtype}; return "
+                f"{label} returned {result.dtype}, not {out.dtype}; return "
                 f"result.astype({out.dtype.name!r})"
             )
-        if found.shape != out.shape:
-            raise ShapeError(f"{label} returned the shape {found.shape}, not {out.shape}")
-        if found.queue != out.queue:
+        if result.shape != out.shape:
+            raise ShapeError(f"{label} returned the shape {result.shape}, not {out.shape}")
+        if result.queue != out.queue:
             raise ExecutionPlacementError(
-                f"{label} returned an array on {describe_queue(found.queue)}, not on "
+                f"{label} returned an array on {describe_queue(result.queue)}, not on "
                 f"{describe_queue(out.queue)}; return result.to_device(x.queue)"
             )
-        assign(out, found, label)
+        assign(out, result, label)

@@ -37,8 +37,8 @@ from dparray._functions.manipulation import (
     three_dimensions,
     two_dimensions,
 )
+from dparray._functions.options import DEFAULT_CASTING, check_casting
 from dparray._functions.public import public
-from dparray._functions.ufunc_options import DEFAULT_CASTING, check_casting
 from dparray._graph.assembly import Box
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError

@@ -14,9 +14,8 @@ from dparray._array.operands import check_array
 from dparray._driver import traits_of
 from dparray._functions.mathematics import as_array
 from dparray._functions.operands import arrays_of, as_float
-from dparray._functions.public import public
+from dparray._functions.public import public, with_options
 from dparray._functions.reductions import all as all_of
-from dparray._functions.ufunc_options import with_options
 from dparray.exceptions import DTypeError, ShapeError
 
 __all__ = [
@@ -39,7 +38,7 @@ def _signed(function: str, x: Any) -> ndarray:
     return as_float(x)
 
 
-@with_options
+@with_options()
 def isposinf(x: Any, /) -> ndarray:
     """Return whether the value is positive infinity.
 
@@ -53,7 +52,7 @@ def isposinf(x: Any, /) -> ndarray:
     return _signed("isposinf", x) == math.inf
 
 
-@with_options
+@with_options()
 def isneginf(x: Any, /) -> ndarray:
     """Return whether the value is negative infinity.
 

@@ -10,9 +10,9 @@ import numpy as np
 from dparray import _layout
 from dparray._array.apply import copy_of, with_axes
 from dparray._array.host_fastpath import compute_small, view_small
-from dparray._array.ndarray import as_method, ndarray, take_layout_of
+from dparray._array.ndarray import array_method, as_method, ndarray, take_layout_of
 from dparray._array.operands import named_arrays
-from dparray._functions.public import array_method, public
+from dparray._functions.public import public
 from dparray._placement import common_placement
 from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.exceptions import AxisError, ShapeError

@@ -13,13 +13,12 @@ from dparray import _dtypes, _layout
 from dparray._array.apply import apply, as_operand, astype_array, choose_elements, copy_of, ops
 from dparray._array.assignment import assign
 from dparray._array.dispatch import by_name, compute
-from dparray._array.ndarray import as_method, ndarray
+from dparray._array.ndarray import array_method, as_method, ndarray
 from dparray._driver import traits_of
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.operands import arrays_of, as_float, in_loop, placement_keywords
-from dparray._functions.public import array_method, public
-from dparray._functions.ufunc_options import with_options, with_options_of_two
+from dparray._functions.public import public, with_options
 from dparray._graph.ops import OPS
 from dparray.exceptions import DTypeError, HostConversionError
 
@@ -112,7 +111,7 @@ def _round_element(self: ndarray, ndigits: int | None = None) -> Any:
     return builtins.round(self.item()) if ndigits is None else round(self, ndigits)
 
 
-@with_options
+@with_options()
 def fix(x: Any, /) -> ndarray:
     """Round towards zero; NumPy's other name for :func:`trunc`.
 
@@ -123,7 +122,7 @@ def fix(x: Any, /) -> ndarray:
     return ops.trunc(x)
 
 
-@with_options
+@with_options()
 def fabs(x: Any, /) -> ndarray:
     """Return the absolute value as a float.
 
@@ -137,7 +136,7 @@ def fabs(x: Any, /) -> ndarray:
     return ops.abs(*in_loop("fabs", ("x", x)))
 
 
-@with_options
+@with_options()
 def deg2rad(x: Any, /) -> ndarray:
     """Convert degrees to radians.
 
@@ -151,7 +150,7 @@ def deg2rad(x: Any, /) -> ndarray:
     return ops.multiply(*in_loop("deg2rad", ("x", x)), math.pi / 180)
 
 
-@with_options
+@with_options()
 def rad2deg(x: Any, /) -> ndarray:
     """Convert radians to degrees.
 
@@ -182,7 +181,7 @@ def sinc(x: Any, /) -> ndarray:
     return where(ops.equal(x, 0), 1.0, ops.sin(angle) / angle)
 
 
-@with_options_of_two
+@with_options(results=2)
 def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
     """Return the quotient rounded down, and the remainder.
 
@@ -197,7 +196,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
     return ops.floor_divide(x1, x2), ops.remainder(x1, x2)
 
 
-@with_options
+@with_options()
 def fmod(x1: Any, x2: Any, /) -> ndarray:
     """Return the remainder with the sign of ``x1``, as in C.
 
@@ -237,7 +236,7 @@ def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
     return result
 
 
-@with_options
+@with_options()
 def fmax(x1: Any, x2: Any, /) -> ndarray:
     """Return the element-wise maximum, ignoring a single NaN.
 
@@ -251,7 +250,7 @@ def fmax(x1: Any, x2: Any, /) -> ndarray:
     return _leaving_nan_out("fmax", "maximum", x1, x2)
 
 
-@with_options
+@with_options()
 def fmin(x1: Any, x2: Any, /) -> ndarray:
     """Return the element-wise minimum, ignoring a single NaN.
 
@@ -265,7 +264,7 @@ def fmin(x1: Any, x2: Any, /) -> ndarray:
     return _leaving_nan_out("fmin", "minimum", x1, x2)
 
 
-@with_options
+@with_options()
 def float_power(x1: Any, x2: Any, /) -> ndarray:
     """Return ``x1`` raised to the power ``x2``, in double precision if the device supports it.
 
@@ -279,7 +278,7 @@ def float_power(x1: Any, x2: Any, /) -> ndarray:
     return ops.pow(*in_loop("float_power", ("x1", x1), ("x2", x2)))
 
 
-@with_options
+@with_options()
 def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
     """Return the base-2 logarithm of `2**x1 + 2**x2`, element-wise.
 
@@ -300,7 +299,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
     return larger + ops.multiply(added, 1 / math.log(2))
 
 
-@with_options
+@with_options()
 def heaviside(x1: Any, x2: Any, /) -> ndarray:
     """Return 0 where ``x1`` is negative, 1 where it is positive, ``x2`` where it is 0.
 
@@ -319,7 +318,7 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
     return where(ops.equal(x1, 0), x2, step)
 
 
-@with_options
+@with_options()
 def gcd(x1: Any, x2: Any, /) -> ndarray:
     """Return the greatest common divisor of integers.
 
@@ -347,7 +346,7 @@ def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
     return compute(function, named, host=True, library=by_name(function))
 
 
-@with_options
+@with_options()
 def lcm(x1: Any, x2: Any, /) -> ndarray:
     """Return the least common multiple of integers; for errors see :func:`gcd`.
 
@@ -400,7 +399,7 @@ def as_array(value: Any, like: Any) -> ndarray:
     return full((), value, sycl_queue=like.queue, usm_type=like.usm_type)
 
 
-@with_options_of_two
+@with_options(results=2)
 def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
     """Return mantissas from 0.5 to 1, and exponents of two, that give ``x``.
 
@@ -438,7 +437,7 @@ def _scaled_by_two(x: ndarray, exponent: ndarray) -> ndarray:
     return x * power * power * ops.exp2(exponent - part * 2)
 
 
-@with_options
+@with_options()
 def ldexp(x1: Any, x2: Any, /) -> ndarray:
     """Return `x1 * 2**x2`, element-wise, where ``x2`` are integers.
 
@@ -464,7 +463,7 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
     return astype_array(_scaled_by_two(x1, astype_array(limited, x1.dtype)), dtype, copy=False)
 
 
-@with_options
+@with_options()
 def spacing(x: Any, /) -> ndarray:
     """Return the distance to the next float away from 0; for float16 to the next larger float.
 
@@ -499,7 +498,7 @@ def i0(x: Any, /) -> ndarray:
     return where(ops.isinf(x), x * x, found)  # NumPy returns NaN for infinities
 
 
-@with_options_of_two
+@with_options(results=2)
 def modf(x: Any, /) -> tuple[ndarray, ndarray]:
     """Return the fractional and the integer part, both with the sign of ``x``.
 

@@ -7,14 +7,13 @@ from typing import Any, NoReturn
 
 from dparray import _dtypes, _layout
 from dparray._array.assignment import assign
-from dparray._array.ndarray import materialize, ndarray, take_layout_of
+from dparray._array.ndarray import array_method, materialize, ndarray, take_layout_of
 from dparray._array.operands import check_array
 from dparray._driver import traits_of
 from dparray._functions import missing_names
 from dparray._functions.creation import zeros
 from dparray._functions.indexing import compress, put
 from dparray._functions.manipulation import ravel
-from dparray._functions.public import array_method
 from dparray._functions.sorting import argpartition, partition
 from dparray.exceptions import ShapeError
 

@@ -15,7 +15,7 @@ from dparray._array.assignment import write_out
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, scalar_value
 from dparray._driver import traits_of
-from dparray._evaluate.host import FOLDS, deviation_by, fold_mode, variance_by
+from dparray._evaluate.host import deviation_by, variance_by
 from dparray._functions.creation import full_like
 from dparray._functions.operands import vector_of
 from dparray._functions.public import public
@@ -24,10 +24,12 @@ from dparray._functions.reductions import (
     axes_of,
     count_nonzero,
     float_of,
+    folding,
     mask_of,
     reduce_over,
     sum,
 )
+from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, ShapeError
 
@@ -73,7 +75,7 @@ def _mean_in(
 
 
 @as_method
-@public(small=FOLDS["mean"], takes=("axis", "keepdims"), mode=fold_mode("mean"))
+@folding("mean")
 def mean(
     a: Any,
     axis: Axis = None,
@@ -115,7 +117,11 @@ def _small_deviation(values: Any, axis: Axis, keepdims: bool, ddof: Any, correct
 
 
 @as_method
-@public(small=_small_variance, takes=("axis", "keepdims", "ddof", "correction"))
+@public(
+    small=_small_variance,
+    takes=("axis", "keepdims", "ddof", "correction"),
+    operation=REDUCTIONS["var"],
+)
 def var(
     a: Any,
     axis: Axis = None,

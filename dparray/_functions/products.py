@@ -30,13 +30,6 @@ from dparray._array.operands import (
 from dparray._driver import traits_of
 from dparray._evaluate import host, implementations, limits
 from dparray._functions.creation import zeros_like
-from dparray._functions.gufunc_options import (
-    are_default,
-    product_with_options,
-    single_axis,
-    spreads_over,
-    with_kept_axis,
-)
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import (
     broadcast_to,
@@ -48,10 +41,18 @@ from dparray._functions.manipulation import (
     reshape,
 )
 from dparray._functions.operands import conjugate
+from dparray._functions.options import (
+    DEFAULT_CASTING,
+    DEFAULT_ORDER,
+    are_default,
+    product_with_options,
+    single_axis,
+    spreads_over,
+    with_kept_axis,
+)
 from dparray._functions.public import public
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
-from dparray._functions.ufunc_options import DEFAULT_CASTING, DEFAULT_ORDER
 from dparray._graph.contractions import contraction
 from dparray._graph.ops import OPS
 from dparray._layout import Layout
@@ -174,7 +175,29 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     )
 
 
-@public(operands=("x1", "x2"), small=np.matmul, when=_is_small_product, converts=False)
+def _multiply_layouts(arrays: Sequence[Layout], output: Layout) -> None:
+    x1, x2, result = (ndarray._from_layout(*layout) for layout in (*arrays, output))
+    _multiply(x1, x2, result)
+
+
+#: The matrix product as an operation in an expression.
+_MATMUL = contraction(
+    "matmul",
+    "the matrix product",
+    2,
+    "matrix products use a library: NumPy's BLAS on a CPU device, oneMKL on others",
+    lambda shape: shape[-1],
+    alone=_multiply_layouts,
+)
+
+
+@public(
+    operands=("x1", "x2"),
+    small=np.matmul,
+    when=_is_small_product,
+    converts=False,
+    operation=_MATMUL,
+)
 def matmul(
     x1: Any,
     x2: Any,
@@ -223,22 +246,6 @@ def matmul(
             return pending
     x1, x2 = check_arrays("matmul", ("x1", x1), ("x2", x2))
     return _product(x1, x2, "matmul", out)
-
-
-def _multiply_layouts(arrays: Sequence[Layout], output: Layout) -> None:
-    x1, x2, result = (ndarray._from_layout(*layout) for layout in (*arrays, output))
-    _multiply(x1, x2, result)
-
-
-#: The matrix product as an operation in an expression.
-_MATMUL = contraction(
-    "matmul",
-    "the matrix product",
-    2,
-    "matrix products use a library: NumPy's BLAS on a CPU device, oneMKL on others",
-    lambda shape: shape[-1],
-    alone=_multiply_layouts,
-)
 
 
 def _pending_product(x1: ndarray, x2: ndarray) -> ndarray | None:

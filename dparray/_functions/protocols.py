@@ -21,7 +21,7 @@ from dparray._array.allocation import from_host
 from dparray._array.apply import OPERATIONS, copy_of
 from dparray._array.assignment import assign
 from dparray._array.host_fastpath import SCALARS
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import array_method, ndarray
 from dparray._array.operands import (
     check_array,
     class_name,
@@ -30,7 +30,6 @@ from dparray._array.operands import (
 )
 from dparray._driver import traits_of
 from dparray._functions.operands import placement_keywords
-from dparray._functions.public import array_method
 from dparray.device import Device, default_device, sub_device_path
 from dparray.exceptions import DeviceError, HostConversionError
 

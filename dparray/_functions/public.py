@@ -10,8 +10,8 @@ call, with the options that do not have their defaults;
 3. the operands are converted to arrays, on one queue if there are several;
 4. ``out`` is checked to be an array on that queue.
 
-With ``converts=False`` the function itself does the last two steps. The decorator adds the errors
-of these steps and of axes to the docstring, before its example.
+With ``converts=False`` the function itself does the last two steps. :func:`with_options` adds the
+options of NumPy's ufuncs.
 
 :func:`guard` wraps the functions that users call; functions call each other without it. Any invalid
 argument without a message of its own, such as a string for an axis, fails inside with a Python or
@@ -33,11 +33,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from dparray import _dtypes, _placement, _satellites, exceptions
+from dparray import _dtypes, exceptions
 from dparray._array.host_fastpath import call_small, small_function
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import SEQUENCES, ndarray
 from dparray._array.operands import (
     OVERRIDE,
+    called_apart,
     check_array,
     check_arrays,
     check_out,
@@ -46,6 +47,13 @@ from dparray._array.operands import (
     overriding,
 )
 from dparray._functions import single_precision
+from dparray._functions.missing_names import BY_POSITION, FORMER, PARAMETERS, parameters_of
+from dparray._functions.options import (
+    DEFAULT_CASTING,
+    DEFAULT_ORDER,
+    apply_for_two_results,
+    apply_with_options,
+)
 from dparray._hooks import note_call, recent
 from dparray.exceptions import (
     ArgumentError,
@@ -56,55 +64,11 @@ from dparray.exceptions import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MISSING = inspect.Parameter.empty
-_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_KEYWORD = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
-_FIELDS = "arrays have no fields to order by"
-_SUBCLASSES = "arrays have no subclasses"
-_PICKLES = "files contain numbers only and are never unpickled"
-
-#: Arguments of NumPy functions that dparray does not have, and the reasons. If the value is NumPy's
-#: default, the argument is ignored.
-REASONS = {
-    "like": "choose the placement with device= or sycl_queue=",
-    "subok": _SUBCLASSES,
-    "order": _FIELDS,
-    "casting": "convert the result: x.astype(dtype)",
-    "interpolation": "it is called method= now",
-    "newshape": "it is called shape= now",
-    "encoding": _PICKLES,
-    "fix_imports": _PICKLES,
-    "max_header_size": _PICKLES,
-    "einsum_call": "it is for NumPy's own use",
-    "style": "NumPy no longer uses it",
-    "ndmax": "lists become arrays of numbers at every depth",
-    "max_work": "comparing allocations is exact and fast",
-    "legacy": "NumPy's other generators are not reproduced",
-}
-
-#: Arguments that the newest NumPy removed.
-_FORMER = frozenset({"interpolation", "newshape"})
-
-#: Positional parameters of NumPy functions without a signature.
-_UNDOCUMENTED = {
-    "arange": ("start", "stop", "step", "dtype"),
-    "bincount": ("x", "weights", "minlength"),
-    "can_cast": ("from_", "to", "casting"),
-    "copyto": ("dst", "src", "casting", "where"),
-    "dot": ("a", "b", "out"),
-    "lexsort": ("keys", "axis"),
-    "may_share_memory": ("a", "b", "max_work"),
-    "packbits": ("a", "axis", "bitorder"),
-    "putmask": ("a", "mask", "values"),
-    "ravel_multi_index": ("multi_index", "dims", "mode", "order"),
-    "shares_memory": ("a", "b", "max_work"),
-    "unpackbits": ("a", "axis", "count", "bitorder"),
-    "unravel_index": ("indices", "shape", "order"),
-}
 #: NumPy modules that NumPy imports lazily.
 _NAMESPACES = {
     "dparray.fft": "fft",
@@ -122,6 +86,7 @@ class PublicFunction:
         arrays: the names of its array parameters.
         index: the parameter whose values are indices, a mask or counts.
         converts: whether operands become arrays and ``out`` is checked.
+        operation: the row of a table, or the contraction, that stands for it in plans, if any.
         fast: its fast path, if it has one.
         general: the function without the fast path.
     """
@@ -132,10 +97,44 @@ class PublicFunction:
         arrays: Sequence[str] = (),
         index: str = "",
         converts: bool = True,
+        operation: Any = None,
     ) -> None:
         self.function = self.general = function
         self.arrays, self.index, self.converts = tuple(arrays), index, converts
-        self.fast: Any = None
+        self.operation, self.fast = operation, None
+
+    def set_fast(
+        self,
+        small: Callable[..., Any] | None,
+        takes: Sequence[str] = (),
+        when: Callable[..., bool] | None = None,
+        mode: str = "plain",
+    ) -> None:
+        """Let a NumPy function compute small arrays; for the arguments see :func:`public`."""
+        if small is None or small_function is None:
+            return
+        named = {key: p for key, p in self.parameters.items() if p.kind not in _VARIADIC}
+        passed = (*self.arrays, *takes)
+        special = "dtype" if mode in ("create", "convert") else self.index
+        self.fast = small_function(
+            small,
+            when,
+            tuple(named),
+            tuple(p.default for p in named.values()),
+            _MISSING,
+            tuple(passed.index(key) if key in passed else -1 for key in named),
+            sum(p.kind in BY_POSITION for p in named.values()),
+            passed.index(special) if special in passed else -1,
+            mode,
+        )
+
+    def wrapped(self) -> Any:
+        """Return the function with its steps, as other functions of dparray call it."""
+        if self.fast is not None or self.general is not self.function:
+            call = self.general if self.fast is None else _calling(self.fast, self.general)
+            self.function = named_after(self.function, call)
+        _records[self.function] = self
+        return self.function
 
     @cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -145,7 +144,7 @@ class PublicFunction:
     @cached_property
     def by_position(self) -> list[str]:
         """The names of the parameters that may be passed by position."""
-        return [key for key, p in self.parameters.items() if p.kind in _BY_POSITION]
+        return [key for key, p in self.parameters.items() if p.kind in BY_POSITION]
 
     @cached_property
     def keywords(self) -> frozenset[str]:
@@ -166,17 +165,7 @@ class PublicFunction:
     @cached_property
     def numpy_parameters(self) -> tuple[tuple[str, ...], Mapping[str, Any]]:
         """The positional parameters of the NumPy function, and the defaults of all."""
-        if self.numpy_function is None:
-            return (), {}
-        try:
-            parameters = inspect.signature(self.numpy_function).parameters.values()
-        except ValueError:
-            names = _UNDOCUMENTED.get(self.function.__name__, ())
-            return names, dict.fromkeys(names, _MISSING) | {"like": None, "subok": False}
-        return (
-            tuple(p.name for p in parameters if p.kind in _BY_POSITION),
-            {p.name: p.default for p in parameters},
-        )
+        return ((), {}) if self.numpy_function is None else parameters_of(self.numpy_function)
 
     @cached_property
     def names(self) -> Mapping[str, str]:
@@ -205,9 +194,9 @@ class PublicFunction:
                 own[self.names[name]] = value
             elif name in theirs and _is_default(value, theirs[name]):
                 continue
-            elif name in REASONS and (name in theirs or (theirs and name in _FORMER)):
+            elif name in PARAMETERS and (name in theirs or (theirs and name in FORMER)):
                 raise ArgumentError(
-                    f"{self.function.__name__}: {name}= is not supported: {REASONS[name]}"
+                    f"{self.function.__name__}: {name}= is not supported: {PARAMETERS[name]}"
                 )
             else:
                 own[name] = value
@@ -238,6 +227,7 @@ def public(
     when: Callable[..., bool] | None = None,
     mode: str = "plain",
     converts: bool = True,
+    operation: Any = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function public: add the fast path, the override, and checks of its arguments.
 
@@ -258,37 +248,107 @@ def public(
             ``"create"``: it returns a new array, on the default device; its first argument is the
             shape, and no argument is an array.
         converts: whether operands become arrays and ``out`` is checked.
+        operation: the row of a table, or the contraction, that stands for the function in plans.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        record = PublicFunction(function, operands, index, converts)
+        record = PublicFunction(function, operands, index, converts, operation)
         parameters = record.parameters
         arrays = record.arrays = record.arrays or (next(iter(parameters)),)
         function.__doc__ = _with_errors(function.__doc__, parameters, arrays)
-        if small is not None and small_function is not None:
-            named = {key: p for key, p in parameters.items() if p.kind not in _VARIADIC}
-            passed = (*arrays, *takes)
-            special = "dtype" if mode in ("create", "convert") else index
-            record.fast = small_function(
-                small,
-                when,
-                tuple(named),
-                tuple(p.default for p in named.values()),
-                _MISSING,
-                tuple(passed.index(key) if key in passed else -1 for key in named),
-                sum(p.kind in _BY_POSITION for p in named.values()),
-                passed.index(special) if special in passed else -1,
-                mode,
-            )
+        record.set_fast(small, takes, when, mode)
         if mode not in ("join", "create"):
             record.general = _with_operands(function, record)
-        if record.fast is None and record.general is function:
-            return function
-        call = record.general if record.fast is None else _calling(record.fast, record.general)
-        wrapper: Any = functools.update_wrapper(named_after(function, call), function)
-        record.function = wrapper
-        _records[wrapper] = record
-        return wrapper
+        return record.wrapped()
+
+    return decorate
+
+
+#: The parameters for one and for two results: by position and by name; how they are passed on.
+_OUTPUTS = {
+    1: ("/, out: ndarray | None = None", "", "out", "ndarray"),
+    2: (
+        "out1: ndarray | None = None, out2: ndarray | None = None, /",
+        "out: tuple[ndarray | None, ndarray | None] | None = None, ",
+        *("(out1, out2), out", "tuple[ndarray, ...]"),
+    ),
+}
+
+
+def ufunc(
+    name: str,
+    parameters: Sequence[str],
+    compute: Callable[..., Any],
+    *,
+    results: int = 1,
+    into: Callable[..., Any] | None = None,
+    takes_sequences: bool = True,
+    operation: Any = None,
+) -> Any:
+    """Return a public function of elements that has the options of NumPy's ufuncs.
+
+    Args:
+        name: its name in the namespace.
+        parameters: the names of its operands.
+        compute: the function that computes one result, or a tuple of two.
+        results: their number.
+        into: the function for ``out=``; derived from ``compute`` by default.
+        takes_sequences: whether ``compute`` converts sequences itself.
+        operation: its row in the table of operations.
+    """
+    conditions = ["where is True and dtype is None and casting is CASTING and order is ORDER"]
+    if not takes_sequences:
+        conditions += [f"type({x}) not in SEQUENCES" for x in parameters]
+    conditions += ["out1 is None", "out2 is None"] * (results == 2)
+    by_position, by_name, outputs, result = _OUTPUTS[results]
+    own_name, operands = name.rpartition(".")[2], ", ".join(parameters)
+    # The frame and the signature have the function's names.
+    text = f"""
+def {own_name}(
+    {": Any, ".join(parameters)}: Any, {by_position}, *, {by_name}where: Any = True,
+    dtype: Any = None, casting: str = CASTING, order: str = ORDER, subok: bool = True,
+) -> {result}:
+    if {" and ".join(conditions)}:
+        if out is None:
+            return compute({operands})
+        if into is not None and type(out) is not tuple:
+            return into({operands}, out=out)
+    return general(({operands},), {outputs}, where, dtype, casting, order)
+"""
+    general = apply_with_options if results == 1 else apply_for_two_results
+    scope = {
+        "compute": compute,
+        "into": into,
+        "general": functools.partial(general, name, tuple(parameters), compute),
+        "CASTING": DEFAULT_CASTING,
+        "ORDER": DEFAULT_ORDER,
+        "SEQUENCES": SEQUENCES,
+        "__name__": __name__,
+    }
+    exec(compile(text, f"<dparray {name}>", "exec"), scope)
+    function: Any = scope[own_name]
+    _records[function] = PublicFunction(function, parameters, operation=operation)
+    return function
+
+
+def with_options(results: int = 1) -> Callable[[Callable[..., Any]], Any]:
+    """Add the options of NumPy's ufuncs to a function of elements, and its fast path.
+
+    Args:
+        results: how many arrays it returns. For two, ``out=`` is a tuple, in which ``None`` means a
+            new array; they may be positional arguments, too.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        name, code = function.__name__, function.__code__
+        parameters = code.co_varnames[: code.co_argcount]
+        made = ufunc(name, parameters, function, results=results, takes_sequences=False)
+        made.__doc__, made.__module__ = function.__doc__, function.__module__
+        record = _records[made]
+        numpys = record.numpy_function
+        if results == 1 and isinstance(numpys, np.ufunc):
+            record.set_fast(numpys, mode="broadcast")
+        return record.wrapped()
 
     return decorate
 
@@ -306,10 +366,16 @@ def _with_errors(text: str | None, names: Container[str], arrays: Sequence[str])
     return f"{before}{lines}\n{indent}{title}{example}"
 
 
+def operation_of(function: Callable[..., Any]) -> Any:
+    """Return the operation that stands for a public function in plans; ``None`` without one."""
+    record = _records.get(function)
+    return None if record is None else record.operation
+
+
 def named_after(function: Callable[..., Any], wrapper: Any) -> Any:
-    """Return a wrapper whose frame has the name of a function, where profiles and events look."""
+    """Return a wrapper as a function; its frame has the name, where profiles and events look."""
     wrapper.__code__ = wrapper.__code__.replace(co_name=function.__name__)
-    return wrapper
+    return functools.update_wrapper(wrapper, function)
 
 
 def _calling(fast: Any, general: Callable[..., Any]) -> Callable[..., Any]:
@@ -394,18 +460,6 @@ def _converted(name: str, values: Mapping[str, Any]) -> dict[str, ndarray]:
     return dict(zip(values, check_arrays(name, *values.items()), strict=True))
 
 
-def array_method(name: str) -> Callable[[F], F]:
-    """Make a function the array method of a name; the array is its first parameter."""
-
-    def attach(function: F) -> F:
-        method: Any = function
-        method.__name__, method.__qualname__ = name, f"ndarray.{name}"
-        setattr(ndarray, name, method)
-        return function
-
-    return attach
-
-
 _STRAY = (
     *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError),
     *(NotImplementedError, RecursionError, TypeError, ValueError),
@@ -420,18 +474,6 @@ _CHECKED = frozenset(
     | {"amax", "amin", "eval", "max", "min"}
 )
 _CHECKED_MODULES = ("dparray._functions.elementwise", "dparray._kernel", "dparray.kernel_api")
-
-
-def called_apart(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """Call a function with operands on several queues if a policy combines them.
-
-    Otherwise return ``NotImplemented``.
-    """
-    if not _placement.in_force:
-        return NotImplemented
-    return _satellites.provider("placement").called_together(function, args, kwargs)
 
 
 def guard(owner: Any, names: Iterable[str] | None = None) -> None:
@@ -510,7 +552,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             text = text.replace("invalid argument", "an argument is too large", 1)
             raise exceptions.MemoryError(text) from error
 
-    return functools.update_wrapper(named_after(function, call), function)
+    return named_after(function, call)
 
 
 def _came_from_inside(error: BaseException) -> bool:

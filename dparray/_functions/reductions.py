@@ -27,7 +27,7 @@ from dparray._array.operands import (
 from dparray._driver import traits_of
 from dparray._evaluate.host import FOLDS, QUICK_FOLDS, fold_mode
 from dparray._functions.operands import as_mask
-from dparray._functions.public import public
+from dparray._functions.public import P, R, public
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import common_placement, placement_of
@@ -207,8 +207,18 @@ def _comparison_dtype(x: ndarray, out: Any, start: Any) -> np.dtype[Any]:
     return np.promote_types(x.dtype, out.dtype if is_complex else _dtypes.real_of(out.dtype))
 
 
+def folding(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a reduction public, with its fast path and its row in the table."""
+    return public(
+        small=FOLDS[name],
+        takes=("axis", "keepdims"),
+        mode=fold_mode(name),
+        operation=REDUCTIONS.get(name),
+    )
+
+
 @as_method
-@public(small=FOLDS["sum"], takes=("axis", "keepdims"), mode=fold_mode("sum"))
+@folding("sum")
 def sum(
     a: Any,
     axis: Axis = None,
@@ -251,7 +261,7 @@ def sum(
 
 
 @as_method
-@public(small=FOLDS["prod"], takes=("axis", "keepdims"), mode=fold_mode("prod"))
+@folding("prod")
 def prod(
     a: Any,
     axis: Axis = None,
@@ -273,7 +283,7 @@ def prod(
 
 
 @as_method
-@public(small=FOLDS["min"], takes=("axis", "keepdims"), mode=fold_mode("min"))
+@folding("min")
 def min(
     a: Any,
     axis: Axis = None,
@@ -310,7 +320,7 @@ def min(
 
 
 @as_method
-@public(small=FOLDS["max"], takes=("axis", "keepdims"), mode=fold_mode("max"))
+@folding("max")
 def max(
     a: Any,
     axis: Axis = None,
@@ -356,7 +366,7 @@ def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
 
 
 @as_method
-@public(small=FOLDS["argmin"], takes=("axis", "keepdims"), mode=fold_mode("argmin"))
+@folding("argmin")
 def argmin(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
@@ -381,7 +391,7 @@ def argmin(
 
 
 @as_method
-@public(small=FOLDS["argmax"], takes=("axis", "keepdims"), mode=fold_mode("argmax"))
+@folding("argmax")
 def argmax(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
@@ -431,7 +441,7 @@ def _truth(
 
 
 @as_method
-@public(small=FOLDS["any"], takes=("axis", "keepdims"), mode=fold_mode("any"))
+@folding("any")
 def any(
     a: Any,
     axis: Axis = None,
@@ -460,7 +470,7 @@ def any(
 
 
 @as_method
-@public(small=FOLDS["all"], takes=("axis", "keepdims"), mode=fold_mode("all"))
+@folding("all")
 def all(
     a: Any,
     axis: Axis = None,
@@ -478,7 +488,7 @@ def all(
     return _truth("all", a, axis, out, keepdims, where)
 
 
-@public(small=FOLDS["count_nonzero"], takes=("axis", "keepdims"), mode=fold_mode("count_nonzero"))
+@folding("count_nonzero")
 def count_nonzero(
     x: Any, axis: Axis = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:

@@ -9,13 +9,13 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.dispatch import compute, into_out
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import array_method, ndarray
 from dparray._array.operands import check_array, dispatch_override, on_queue_of, overriding
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import ravel
-from dparray._functions.public import array_method, public
+from dparray._functions.public import public
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
 

@@ -20,7 +20,7 @@ from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array, choose_elements, copy_of
 from dparray._array.assignment import assign
 from dparray._array.dispatch import by_name, compute, into_out
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import array_method, ndarray
 from dparray._array.operands import check_array
 from dparray._driver import traits_of
 from dparray._functions.indexing import take_along_axis
@@ -31,7 +31,7 @@ from dparray._functions.line_sorts import (
     sort_lines,
 )
 from dparray._functions.manipulation import moveaxis, ravel, reshape
-from dparray._functions.public import array_method, public
+from dparray._functions.public import public
 from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.sort import sort_by_key, stable_argsort

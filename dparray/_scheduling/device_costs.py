@@ -288,7 +288,7 @@ def _functions_of(queue: Any, dtype: np.dtype[Any]) -> Node:
 def _product(queue: Any, dtype: np.dtype[Any]) -> Any:
     """Compute a matrix product as `x @ y` does, and wait for it."""
     layouts = [_leaf(queue, (_ROWS, _ROWS), dtype).layout for _ in range(3)]
-    views = None if traits_of(queue).is_part else copies.host_views(queue, *layouts)  # type: ignore[arg-type]
+    views = None if traits_of(queue).is_part else copies.host_views("matmul", queue, *layouts)  # type: ignore[arg-type]
     if views is not None:
         queues.wait_to_write(layouts[2].block)  # type: ignore[union-attr]
         return lambda: np.matmul(views[0], views[1], out=views[2])

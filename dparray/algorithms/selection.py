@@ -80,7 +80,7 @@ def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
     The host waits for the mask, since the mask determines the size.
     """
     later = _Later.of(x.dtype, placement) if limits.compiles_in_background() else None
-    views = host_views(x, mask) if later is not None or _may_be_for_numpy(mask) else None
+    views = host_views("x[mask]", x, mask) if later is not None or _may_be_for_numpy(mask) else None
     if views is not None:
         lost = _lost_by_numpy(views[1])
         if lost <= 0 or (later is not None and later.is_worth_more(lost)):
@@ -141,7 +141,7 @@ class _Later:
 
 def is_for_numpy(mask: ndarray) -> bool:
     """Return whether NumPy selects by a mask faster than a kernel; waits for the mask."""
-    views = host_views(mask) if _may_be_for_numpy(mask) else None
+    views = host_views("x[mask]", mask) if _may_be_for_numpy(mask) else None
     return views is not None and _lost_by_numpy(views[0]) <= 0
 
 
@@ -205,7 +205,7 @@ def _flat(mask: ndarray) -> tuple[ndarray, int]:
     """Return a mask in memory as a 1-D array, and the number of its true elements."""
     flat = mask.reshape(-1)
     materialize(flat)
-    views = host_views(flat) if limits.chooses() else None
+    views = host_views("x[mask]", flat) if limits.chooses() else None
     if views is not None:
         return flat, int(np.count_nonzero(views[0]))
     count = reduce_array(REDUCTIONS["sum"], flat, (0,), False, _dtypes.int64, _dtypes.int64)

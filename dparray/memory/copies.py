@@ -26,13 +26,13 @@ from dparray.memory.libraries import has_kernels, library_of
 
 
 def host_views(
-    queue: Queue, *layouts: Layout, because: str = "", usm_type: str = ""
+    function: str, queue: Queue, *layouts: Layout, because: str = "", usm_type: str = ""
 ) -> list[np.ndarray] | None:
     """Return NumPy arrays over arrays of a CPU device, where NumPy is faster; otherwise ``None``.
 
     Waits for the work on their memory, so the caller may read until it submits work itself. With
     writes, it waits by :func:`dparray._runtime.queues.wait_to_write` too. Listeners receive the
-    reason, and the USM type of the result.
+    reason, and the USM type of the result; ``function`` is the name of the work, for explanations.
     """
     if not traits_of(queue).shares_memory:
         return None
@@ -41,7 +41,7 @@ def host_views(
     if _hooks.subscribers:
         nbytes = sum(prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
         _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
-    _hooks.recent.append((_hooks.public_name(), "NumPy for", queue, get_ident()))
+    _hooks.recent.append((function, "NumPy for", queue, get_ident()))
     for layout in layouts:
         wait_to_read(layout.block)
     return [host_view(layout) for layout in layouts]
@@ -171,10 +171,10 @@ def assign(target: Layout, source: Layout) -> None:
     if driver_of(queue).copies_by_host(queue):
         wait_to_write(target.block)
         if is_scalar:
-            (view,) = host_views(queue, target)  # type: ignore[misc]  # it is a CPU's
+            (view,) = host_views("x[...] = y", queue, target)  # type: ignore[misc]  # it is a CPU's
             view[...] = source
         else:
-            view, values = host_views(queue, target, source)  # type: ignore[misc]
+            view, values = host_views("x[...] = y", queue, target, source)  # type: ignore[misc]
             view[...] = values.copy() if np.may_share_memory(view, values) else values
         return
     if not has_kernels(traits_of(queue)):

@@ -161,7 +161,7 @@ class Lowered:
     def general(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
         """Compute it on the host if it is small, else by a kernel."""
         if self.is_for_host(placement):
-            views = host_views(*arrays)
+            views = host_views("contraction", *arrays)
             if views is not None:
                 plan = self.host_plan()
                 if plan is not None:

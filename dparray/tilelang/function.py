@@ -13,8 +13,7 @@ from dparray import _dtypes
 from dparray._array.allocation import is_made_by_host
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import OVERRIDE, dispatch_override
-from dparray._functions.public import called_apart
+from dparray._array.operands import OVERRIDE, called_apart, dispatch_override
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.device import default_device, queue_of
 from dparray.exceptions import (

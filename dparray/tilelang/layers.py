@@ -209,7 +209,7 @@ def _is_for_library(x: ndarray, w: ndarray, borders: Pairs) -> bool:
     if not any(map(any, borders)):
         return True
     # Padding leaves points out, and a product multiplies its zeros by the filters.
-    views = host_views(w)
+    views = host_views("convolution", w)
     return views is not None and bool(np.isfinite(views[0]).all())
 
 

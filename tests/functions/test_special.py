@@ -276,7 +276,7 @@ def test_dtypes() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"special\.xlogy: there is no argument 'axis'; after x y "):
+    with pytest.raises(TypeError, match=r"xlogy\(\) got an unexpected keyword argument 'axis'"):
         dp.special.xlogy(dp.ones(3), 2.0, axis=0)
     with pytest.raises(ArgumentError, match=r"multigammaln: d is 2\.5; give an integer"):
         dp.special.multigammaln(dp.ones(3), 2.5)  # type: ignore[arg-type]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._functions.public import REASONS, PublicFunction
+from dparray._functions.missing_names import PARAMETERS
+from dparray._functions.public import PublicFunction
 
 NAMESPACES = {
     "dp": (dp, np),
@@ -61,7 +62,7 @@ def test_functions_take_numpys_arguments() -> None:
         for parameter in inspect.signature(theirs).parameters.values():
             if parameter.kind in (P.VAR_POSITIONAL, P.VAR_KEYWORD) or name in EXCEPTIONS:
                 continue
-            if parameter.name not in taken | REASONS.keys():
+            if parameter.name not in taken | PARAMETERS.keys():
                 missing.append(f"{name} has no {parameter.name}=")
     assert not missing
 

@@ -1,7 +1,13 @@
-"""The options of NumPy's ufuncs: ``out``, ``where``, ``dtype``, ``casting``, ``order``."""
+"""The options of NumPy's ufuncs: ``out``, ``where``, ``dtype``, ``casting``, ``order``.
+
+Generalized ufuncs, such as ``matmul``, have ``axes`` in place of ``where``: the last axes of each
+operand hold the vectors or matrices, unless it names others. The function is repeated over the axes
+before them, with broadcasting.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,12 +15,12 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on, from_host
-from dparray._array.apply import cast_unsafe, choose_elements, real_parts
+from dparray._array.apply import cast_unsafe, choose_elements, real_parts, with_axes
 from dparray._array.assignment import assign
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
+    check_arrays,
     check_fits,
     check_out,
     coerce_operands,
@@ -140,188 +146,37 @@ def compute_with_options(
     )
 
 
+def apply_for_two_results(
+    function: str,
+    parameters: tuple[str, ...],
+    compute: Callable[..., tuple[ndarray, ...]],
+    operands: tuple[Any, ...],
+    outs: tuple[Any, Any],
+    out: Any,
+    where: Any,
+    dtype: Any,
+    casting: str,
+    order: str,
+) -> tuple[ndarray, ...]:
+    """Call a function of two results, whose outputs ``outs`` by position or ``out`` may name."""
+    if out is not None:
+        if type(out) is not tuple or len(out) != 2:
+            raise ArgumentError(
+                f"{function}: there are two results; out= must be (first, second), or None for one"
+            )
+        if outs[0] is not None or outs[1] is not None:
+            raise ArgumentError(f"{function}: out must not be given both by position and by name")
+        outs = out
+    return compute_with_options(
+        function, parameters, compute, operands, outs, where, dtype, casting, order
+    )
+
+
 def _named_options(outs: tuple[Any, ...], where: Any, dtype: Any) -> dict[str, Any]:
     """Return the options that differ from their defaults, as the caller wrote them."""
     out = None if not any(each is not None for each in outs) else outs
     named = {"out": out[0] if out is not None and len(out) == 1 else out}
     return named | {"where": where, "dtype": dtype}
-
-
-def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
-    """Add the options of NumPy's ufuncs to a function of one or two arrays."""
-    name, arity = compute.__name__, compute.__code__.co_argcount
-    parameters = compute.__code__.co_varnames[:arity]
-    of_numpy = getattr(np, name, None)
-    by_numpy = of_numpy if isinstance(of_numpy, np.ufunc) else None
-
-    def compute_quickly(*operands: Any) -> ndarray:
-        if any(isinstance(x, list | tuple) for x in operands):
-            operands = tuple(coerce_operands(name, parameters, operands))
-        if by_numpy is not None:
-            small = compute_small(by_numpy, *operands, broadcasts=True)
-            if small is not None:
-                return small
-        return compute(*operands)
-
-    function = taking_options(name, arity, compute_quickly)
-    function.__doc__, function.__module__ = compute.__doc__, compute.__module__
-    return function
-
-
-def with_options_of_two(compute: Callable[..., tuple[ndarray, ndarray]]) -> Callable[..., Any]:
-    """Add the options of NumPy's ufuncs to a function with two results.
-
-    The ``out=`` arrays are a tuple, in which ``None`` means a new array, or positional arguments.
-    """
-    name, arity = compute.__name__, compute.__code__.co_argcount
-    parameters = ("x",) if arity == 1 else ("x1", "x2")
-
-    def run(
-        operands: tuple[Any, ...],
-        outs: tuple[Any, Any],
-        out: Any,
-        where: Any,
-        dtype: Any,
-        casting: str,
-        order: str,
-    ) -> tuple[ndarray, ...]:
-        if out is not None:
-            if type(out) is not tuple or len(out) != 2:
-                raise ArgumentError(
-                    f"{name}: there are two results; out= must be (first, second), or None for one"
-                )
-            if outs[0] is not None or outs[1] is not None:
-                raise ArgumentError(f"{name}: out must not be given both by position and by name")
-            outs = out
-        if (
-            where is True
-            and dtype is None
-            and casting is DEFAULT_CASTING
-            and order is DEFAULT_ORDER
-            and outs[0] is outs[1] is None
-        ):
-            return compute(*operands)
-        return compute_with_options(
-            name, parameters, compute, operands, outs, where, dtype, casting, order
-        )
-
-    function: Callable[..., Any]
-    if arity == 1:
-
-        def unary(
-            x: Any,
-            out1: ndarray | None = None,
-            out2: ndarray | None = None,
-            /,
-            *,
-            out: tuple[ndarray | None, ndarray | None] | None = None,
-            where: Any = True,
-            dtype: Any = None,
-            casting: str = DEFAULT_CASTING,
-            order: str = DEFAULT_ORDER,
-            subok: bool = True,
-        ) -> tuple[ndarray, ...]:
-            return run((x,), (out1, out2), out, where, dtype, casting, order)
-
-        function = unary
-    else:
-
-        def binary(
-            x1: Any,
-            x2: Any,
-            out1: ndarray | None = None,
-            out2: ndarray | None = None,
-            /,
-            *,
-            out: tuple[ndarray | None, ndarray | None] | None = None,
-            where: Any = True,
-            dtype: Any = None,
-            casting: str = DEFAULT_CASTING,
-            order: str = DEFAULT_ORDER,
-            subok: bool = True,
-        ) -> tuple[ndarray, ...]:
-            return run((x1, x2), (out1, out2), out, where, dtype, casting, order)
-
-        function = binary
-    function.__name__ = function.__qualname__ = name
-    function.__doc__, function.__module__ = compute.__doc__, compute.__module__
-    return function
-
-
-def taking_options(
-    name: str,
-    arity: int,
-    compute: Callable[..., ndarray],
-    compute_into: Callable[..., ndarray] | None = None,
-) -> Callable[..., ndarray]:
-    """Return a function of one or two arrays with the options of NumPy's ufuncs.
-
-    Args:
-        name: the public function.
-        arity: the number of operands.
-        compute: the function that computes the result.
-        compute_into: the function for ``out=``; derived from ``compute`` by default.
-    """
-    function: Callable[..., ndarray]
-    if arity == 1:
-
-        def unary(
-            x: Any,
-            /,
-            out: ndarray | None = None,
-            *,
-            where: Any = True,
-            dtype: Any = None,
-            casting: str = DEFAULT_CASTING,
-            order: str = DEFAULT_ORDER,
-            subok: bool = True,
-        ) -> ndarray:
-            if (
-                where is True
-                and dtype is None
-                and casting is DEFAULT_CASTING
-                and order is DEFAULT_ORDER
-            ):
-                if out is None:
-                    return compute(x)
-                if compute_into is not None and not isinstance(out, tuple):
-                    return compute_into(x, out=out)
-            return apply_with_options(
-                name, ("x",), compute, (x,), out, where, dtype, casting, order
-            )
-
-        function = unary
-    else:
-
-        def binary(
-            x1: Any,
-            x2: Any,
-            /,
-            out: ndarray | None = None,
-            *,
-            where: Any = True,
-            dtype: Any = None,
-            casting: str = DEFAULT_CASTING,
-            order: str = DEFAULT_ORDER,
-            subok: bool = True,
-        ) -> ndarray:
-            if (
-                where is True
-                and dtype is None
-                and casting is DEFAULT_CASTING
-                and order is DEFAULT_ORDER
-            ):
-                if out is None:
-                    return compute(x1, x2)
-                if compute_into is not None and not isinstance(out, tuple):
-                    return compute_into(x1, x2, out=out)
-            return apply_with_options(
-                name, ("x1", "x2"), compute, (x1, x2), out, where, dtype, casting, order
-            )
-
-        function = binary
-    function.__name__ = function.__qualname__ = name
-    return function
 
 
 def only_out(function: str, out: Any) -> Any:
@@ -467,3 +322,130 @@ def ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
     if _layout.is_contiguous(result.shape, result.strides, result.itemsize, order):
         return result
     return _in_new_memory(result, _layout.order_like(result.shape, (), 0, order))
+
+
+def are_default(axes: Any, dtype: Any, casting: Any, order: Any) -> bool:
+    """Return whether no option except ``out=`` is given."""
+    return axes is None and dtype is None and casting is DEFAULT_CASTING and order is DEFAULT_ORDER
+
+
+def spreads_over(shape: tuple[int, ...], out: tuple[int, ...], core: int) -> bool:
+    """Return whether vectors or matrices of ``count`` axes fill an array of their layout."""
+    return len(out) > len(shape) and shape[len(shape) - core :] == out[len(out) - core :]
+
+
+def product_with_options(
+    function: str,
+    cores: Callable[[ndarray, ndarray], tuple[int, int, int]],
+    compute: Callable[[ndarray, ndarray], ndarray],
+    operands: tuple[Any, Any],
+    out: Any,
+    axes: Any,
+    dtype: Any,
+    casting: str,
+    order: Any,
+) -> ndarray:
+    """Compute a product of vectors or matrices with the options of NumPy's ufuncs.
+
+    Args:
+        function: the public function.
+        cores: the number of axes of the vectors or matrices of both operands and the result.
+        compute: the function that computes the product along the last axes.
+        operands: the arguments as given by the caller.
+        out: an array to write to, or a tuple with that array, or ``None``.
+        axes: the positions of those axes in the operands and the result, or ``None``.
+        dtype: the dtype to which the operands are converted first, or ``None``.
+        casting: the allowed conversions to ``dtype`` and to ``out``.
+        order: ``"F"`` for a new result in Fortran order.
+
+    Raises:
+        ArgumentError, AxisError: ``axes`` is invalid.
+        DTypeError: ``casting`` forbids a conversion.
+        ShapeError: the result does not match ``out``.
+    """
+    check_casting(function, casting)
+    order = check_order(function, order)
+    out = only_out(function, out)
+    x1, x2 = check_arrays(function, ("x1", operands[0]), ("x2", operands[1]))
+    named = (("x1", x1), ("x2", x2))
+    check_out(function, named, out)
+    if dtype is not None:
+        x1, x2 = (in_dtype(function, x, dtype, casting) for x in (x1, x2))
+    counts = cores(x1, x2)
+    third: tuple[int, ...] = ()
+    if axes is not None:
+        first, second, third = _axes_of(function, axes, counts)
+        x1, x2 = _with_last(function, x1, first), _with_last(function, x2, second)
+    result = compute(x1, x2)
+    if third:
+        order_of_axes = list(range(result.ndim - len(third)))
+        positions = _layout.normalize_axes(function, third, result.ndim)
+        for position, axis in sorted(zip(positions, range(-len(third), 0), strict=True)):
+            order_of_axes.insert(position, result.ndim + axis)
+        result = with_axes(result, order_of_axes)
+    if out is None:
+        return ordered(result, order, (x1, x2))
+    spreads = not third and spreads_over(result.shape, out.shape, counts[2])
+    check_fits(function, result.shape, result.dtype, out, casting, spreads)
+    assign(out, cast_unsafe(result, out.dtype), function)
+    return out
+
+
+def _axes_of(
+    function: str, axes: Any, counts: tuple[int, int, int]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the axes of the operands and the result, each as a tuple."""
+    given = list(axes) if isinstance(axes, list | tuple) else None
+    if given is not None and len(given) == 2 and counts[2] == 0:
+        given.append(())
+    if given is None or len(given) != 3:
+        raise ArgumentError(
+            f"{function}: axes must be a list of the axes of x1, x2 and the result; got {axes!r}"
+        )
+    entries = []
+    for name, entry, count in zip(("x1", "x2", "the result"), given, counts, strict=True):
+        try:
+            numbers = tuple(
+                operator.index(at) for at in (entry if isinstance(entry, list | tuple) else [entry])
+            )
+        except TypeError:
+            raise ArgumentError(
+                f"{function}: axes of {name} must be integers; got {entry!r}"
+            ) from None
+        if len(numbers) != count:
+            raise ArgumentError(
+                f"{function}: axes of {name} must be {count} integers; got {entry!r}"
+            )
+        entries.append(numbers)
+    return entries[0], entries[1], entries[2]
+
+
+def _with_last(function: str, x: ndarray, axes: tuple[int, ...]) -> ndarray:
+    """Return the view of an array with some axes as its last ones."""
+    last = _layout.normalize_axes(function, axes, x.ndim)
+    return with_axes(x, [axis for axis in range(x.ndim) if axis not in last] + list(last))
+
+
+def single_axis(function: str, axis: Any, axes: Any) -> Any:
+    """Return ``axes=`` for two vectors along the same axis.
+
+    Raises:
+        ArgumentError: both are given.
+    """
+    if axis is None:
+        return axes
+    if axes is not None:
+        raise ArgumentError(f"{function}: give either axis= or axes=, not both")
+    return [axis, axis, ()]
+
+
+def with_kept_axis(function: str, result: ndarray, axis: Any, axes: Any) -> ndarray:
+    """Return the products of vectors with the axis of the vectors kept, with length 1."""
+    kept = -1 if axis is None else axis
+    if axes is not None and len(axes) == 3 and axes[2] != ():
+        kept = axes[2][0] if isinstance(axes[2], list | tuple) else axes[2]
+    at = _layout.normalize_axis(function, kept, result.ndim + 1)
+    shape, strides = result.shape, result.strides
+    return result._view(
+        (*shape[:at], 1, *shape[at:]), (*strides[:at], 0, *strides[at:]), result.offset
+    )
