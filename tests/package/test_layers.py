@@ -63,6 +63,11 @@ BUDGETS = {
     "tools": 10_170,
 }
 
+# The maximum of all rows together, which leaves less room than the rows do: of the package, of its
+# core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
+# 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
+TOTALS = {"package": 142_270, "core": 91_710, "satellites": 27_130}
+
 # The same for the tests.
 BUDGET_OF_TESTS = 101_000
 
@@ -205,6 +210,20 @@ def lines_of(row: str) -> int:
 @pytest.mark.parametrize("row", BUDGETS)
 def test_a_row_stays_within_its_budget(row: str) -> None:
     assert lines_of(row) <= BUDGETS[row], f"{row} has {lines_of(row)} lines, more than its budget"
+
+
+@pytest.mark.parametrize("part", TOTALS)
+def test_the_whole_stays_within_its_total(part: str) -> None:
+    package = sum(map(lines_of, BUDGETS))
+    back_ends = (ROOT / "dparray" / "_compiler" / "back_ends").rglob("*.py")
+    outside = sum(map(lines_of, ("satellites", "driver", "tools")))
+    outside += sum(len(path.read_text().splitlines()) for path in back_ends)
+    lines = {
+        "package": package,
+        "core": package - outside,
+        "satellites": lines_of("satellites"),
+    }[part]
+    assert lines <= TOTALS[part], f"{part} has {lines:,} lines, more than its total"
 
 
 def test_the_tests_stay_within_their_budget() -> None:
