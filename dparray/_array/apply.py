@@ -41,6 +41,7 @@ from dparray._graph.ops import (
     SINGLE_OPERATORS,
     WHERE,
     Op,
+    with_constant,
 )
 from dparray._graph.reductions import REDUCTION_COST, Reduce, Reduction
 from dparray._placement import Placement, check_dtype, common_placement, placement_of
@@ -411,10 +412,12 @@ def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> t
 def _strength_reduced(
     op: Op, values: list[Any], signature: tuple[np.dtype[Any], ...]
 ) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
-    """Return the operation that NumPy uses for a constant last operand, if there is one."""
+    """Return a cheaper operation for a constant last operand, if there is one."""
     *others, constant = values
     if isinstance(constant, ndarray) or not isinstance(others[0], ndarray):
         return op, values, signature
+    if constant in op.constants and signature[-1].kind == "f":
+        op = with_constant(op, constant)
     reduced = op.strength_reduced.get(constant)
     if reduced is None or signature[-1].kind not in "iufc" or others[0].dtype.kind == "b":
         return op, values, signature  # NumPy's positive takes no Booleans

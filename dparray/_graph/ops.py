@@ -7,9 +7,10 @@ never called on device data.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class Op:
             equal has one result, in both cases for integers outside the dtype.
         strength_reduced: maps a constant last operand to the name of the cheaper operation that
             NumPy uses.
+        constants: maps a constant last operand to the expression and the cost on floats with it.
         refusal: returns why a constant last operand is rejected, from the kind of the result and
             the operand; empty if it is accepted.
         host_kinds: whether the ufunc is correct for host operands of these kinds, if the row does
@@ -85,6 +87,7 @@ class Op:
     imaginary: Callable[[Any, Any, Any, Any], Any] | None = None
     comparison: str = ""
     strength_reduced: Mapping[float, str] = field(default_factory=dict)
+    constants: Mapping[float, tuple[str, int]] = field(default_factory=dict)
     refusal: Callable[[str, Any], str] | None = None
     host_kinds: Callable[..., bool] | None = None
     made_by: Any = None
@@ -228,6 +231,10 @@ def _mixed(symbol: str) -> tuple[str, str]:
         f"{tests[first].format('{1}')} {first} ({{0}} {symbol} {{U}}({{1}}))",
         f"{tests[second].format('{0}')} {second} ({{U}}({{0}}) {symbol} {{1}})",
     )
+
+
+#: A square root that is 0 of -0 and infinite of -inf, as powers are.
+_ROOT = "{t}r = math.sqrt({0}) + {T}(0)\n{t}r = {T}(math.inf) if {0} == {T}(-math.inf) else {t}r\n"
 
 
 def _refused_power(kind: str, exponent: Any) -> str:
@@ -484,7 +491,14 @@ _ROWS = (
         cost=16,
         kinds="iuf",
         integer="{T}(integer_power({0}, {1}))",
-        strength_reduced={2: "square", 0.5: "sqrt", 1: "positive"},
+        strength_reduced={2: "square", 0.5: "sqrt", 1: "positive", -1: "reciprocal"},
+        constants={
+            3: ("{0} ** 3", 2),
+            4: ("{0} ** 4", 2),
+            1.5: (_ROOT + "abs({0}) * {t}r", 6),
+            -0.5: (_ROOT + "{T}(1) / {t}r", 8),
+            -1.5: (_ROOT + "{T}(1) / (abs({0}) * {t}r)", 8),
+        },
         refusal=_refused_power,
         host_kinds=lambda x1, x2: "b" not in (kinds := x1 + x2) or "f" in kinds or "c" in kinds,
         host={"i": _power_of_integers},
@@ -708,6 +722,17 @@ _ROWS = (
 )
 
 OPS: dict[str, Op] = {op.name: op for op in _ROWS}
+
+
+@functools.cache
+def with_constant(op: Op, constant: float) -> Op:
+    """Return an operation whose expression on floats contains its last operand."""
+    expression, cost = op.constants[constant]
+    of_numpy = op.float_cost or op.cost
+    return replace(
+        op, expression=expression, cost=cost, float_cost=of_numpy, constants={}, strength_reduced={}
+    )
+
 
 #: Python's operators that have a reflected and an in-place form, with their operations. Powers,
 #: which treat squares separately, are excluded.
