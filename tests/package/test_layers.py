@@ -49,7 +49,7 @@ BUDGETS = {
     "driver": 7_730,
     "runtime": 4_370,
     "memory": 4_075,
-    "graph": 2_212,
+    "graph": 2_218,
     "ir": 5_185,
     "language": 18_010,
     "codegen": 4_230,
@@ -59,14 +59,14 @@ BUDGETS = {
     "kernels": 5_400,
     "functions": 22_655,
     "compiled": 8_990,
-    "satellites": 27_130,
+    "satellites": 27_243,
     "tools": 10_170,
 }
 
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 142_270, "core": 91_710, "satellites": 27_130}
+TOTALS = {"package": 142_400, "core": 91_710, "satellites": 27_243}
 
 # The same for the tests.
 BUDGET_OF_TESTS = 101_000

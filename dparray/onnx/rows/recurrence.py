@@ -13,6 +13,7 @@ from dparray._placement import policy_in_force
 from dparray.exceptions import OnnxError
 from dparray.memory.libraries.numpy import products_on_calling_threads
 from dparray.onnx import functions as dp
+from dparray.onnx import recurrent_steps
 from dparray.onnx.call_recorder import is_differentiated
 from dparray.onnx.operator_table import ROWS, Call, row
 from dparray.onnx.rows.elementwise import scalar
@@ -27,6 +28,8 @@ _ACTIVATIONS = (
 
 #: The largest matrix whose product with a state takes less time than the start of BLAS's threads.
 _MAX_PRODUCT_ALONE = 1 << 18
+#: The largest batch whose products with a state are faster in native code than by BLAS.
+_MAX_ROWS_ALONE = 4
 
 
 def _activation(call: Call, name: str) -> Any:
@@ -98,6 +101,8 @@ def _by_host(
         options = kind, size, is_backward, is_linear
         is_small = arrays[2].size <= _MAX_PRODUCT_ALONE
         with products_on_calling_threads() if is_small else nullcontext():
+            if arrays[0].shape[1] <= _MAX_ROWS_ALONE and kind != "RNN":
+                return _by_native_code(*options, *arrays)
             result = compute(kind, named, host=functools.partial(_steps_in_place, *options))
         if result is not None:
             return result
@@ -116,6 +121,26 @@ def _inputs(
         inner = bias[gates + first :]
         z = z + bias[:gates] + xp.concat([bias[gates : gates + first], xp.zeros_like(inner)])
     return xp.reshape(z, (steps, batch, z.shape[-1])), inner
+
+
+def _by_native_code(
+    kind: str, size: int, is_backward: bool, is_linear: bool, x: Any, weights: Any,
+    recurrence: Any, h: Any, c: Any, bias: Any = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Return the same for few rows, whose steps take less time than calls of NumPy."""
+    z, inner = _inputs(kind, size, is_linear, dp, x, weights, bias)
+    h, recurrence = h.copy(), dp.ascontiguousarray(recurrence)
+    sums, states = dp.empty_like(z[0]), dp.empty_like(z[..., :size])
+    given = h, sums, states, *((z.shape[0] - 1, -1) if is_backward else (0, 1))
+    if kind == "LSTM":
+        c = c.copy()
+        recurrent_steps.lstm(z, recurrence, h, c, *given[1:])
+    elif is_linear:
+        inner = dp.zeros_like(h[0]) if bias is None else inner
+        recurrent_steps.gru(z, recurrence, inner, *given)
+    else:
+        recurrent_steps.gru_of_reset_states(z, recurrence, *given)
+    return states, h, c
 
 
 def _steps_in_place(
