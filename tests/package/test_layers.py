@@ -60,13 +60,13 @@ BUDGETS = {
     "functions": 22_655,
     "compiled": 8_990,
     "satellites": 27_243,
-    "tools": 10_170,
+    "tools": 10_182,
 }
 
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 142_400, "core": 91_710, "satellites": 27_243}
+TOTALS = {"package": 142_411, "core": 91_710, "satellites": 27_243}
 
 # The same for the tests.
 BUDGET_OF_TESTS = 101_000

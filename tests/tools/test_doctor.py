@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -217,6 +218,21 @@ def test_checks_that_need_a_crashed_one_are_skipped(tmp_path: Path) -> None:
     found = list(examine(chain, worker=command))
     assert [result.status for result in found] == [FAILED, SKIPPED]
     assert "exit status 3" in found[0].found
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"), [("sys.exit(3)", "please report it"), ("time.sleep(600)", "again")]
+)
+def test_without_sycl_no_driver_of_it_is_advised(
+    fault: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An emulated processor on the base install took longer than the limit."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    command = worker(tmp_path, fault)
+    (found,) = examine((link("one", broken, isolated=True),), worker=command, timeout=3.0)
+    assert found.status == FAILED
+    assert expected in found.remedy
+    assert "intel" not in found.remedy
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import os
 import queue
@@ -204,6 +205,11 @@ def _work(device: str | None) -> int:
     return 0
 
 
+def _has_drivers() -> bool:
+    """Return whether SYCL's drivers may run here; the base install has none."""
+    return importlib.util.find_spec("dpctl") is not None
+
+
 class _Worker:
     """A process that runs checks; started at the first use, and again after it has died."""
 
@@ -234,7 +240,10 @@ class _Worker:
             process.kill()
             self._end()
             found = f"no answer within {self._timeout:.0f} s; the process was ended"
-            return Result(name, FAILED, found, f"a driver may be the cause: {_NEWER_DRIVER}")
+            remedy = f"a driver may be the cause: {_NEWER_DRIVER}"
+            if not _has_drivers():
+                remedy = "a busy machine may be the cause: run `dparray doctor` again"
+            return Result(name, FAILED, found, remedy)
         if line:
             return Result(**json.loads(line))
         status = process.wait()
@@ -244,7 +253,9 @@ class _Worker:
             name,
             FAILED,
             f"the process ended with {how}{self._last_words()}",
-            f"the usual cause of a crash is an old or damaged driver: {_NEWER_DRIVER}",
+            f"the usual cause of a crash is an old or damaged driver: {_NEWER_DRIVER}"
+            if _has_drivers()
+            else _REPORT_A_BUG,
         )
 
     def _start(self) -> subprocess.Popen[bytes]:

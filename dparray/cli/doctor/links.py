@@ -430,6 +430,8 @@ def newer_driver(device: Any) -> str:
     """Return advice for updating the driver of a device."""
     if device.driver == "cuda":
         return _NEWER_NVIDIA_DRIVER
+    if device.driver == "host":
+        return "pip install --upgrade llvmlite"
     return _NEWER_GPU_DRIVER if device.device_type == "gpu" else _NEWER_DRIVER
 
 
