@@ -31,6 +31,7 @@ from dparray._array.fastpath import module as compiled_module
 from dparray._array.ndarray import materialize
 from dparray._compiler.abi import INTEL_CPU
 from dparray._compiler.back_ends.spirv import client
+from dparray._compiler.compile import forget as forget_kernels
 from dparray._driver import traits_of
 from dparray._driver.interface import Target, Traits
 from dparray._driver.sycl.prepare import find_driver as find_driver
@@ -49,6 +50,7 @@ __all__ = [  # of the package
     "OPS",  # the table of element-wise operations
     "compiled_module",  # None if it is not built
     "force",
+    "forget_kernels",
     "forget_plans",
     "wait_for_compiler",
 ]

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._runtime.event import Event
 from tests.support import until
 
 COUNT = 1_000_000
@@ -78,7 +77,7 @@ def test_callbacks_are_called_in_order_and_give_futures(queue: Any) -> None:
 
 
 def test_callbacks_of_done_work_follow_earlier_callbacks(queue: Any) -> None:
-    class Gate(Event):
+    class Gate(dp.Event):
         def __init__(self) -> None:
             super().__init__((), None, queue)
             self.opened = threading.Event()
@@ -91,7 +90,7 @@ def test_callbacks_of_done_work_follow_earlier_callbacks(queue: Any) -> None:
             assert self.opened.wait(60)
 
     seen: list[str] = []
-    gate, done = Gate(), Event((), None, queue)
+    gate, done = Gate(), dp.Event((), None, queue)
     assert done.done
     done.then(lambda: seen.append("immediately"))
     assert seen == ["immediately"]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dparray import _type_keys
 from dparray._compiler import key as _kernel_key
 from dparray._compiler.key import kernel_key
 from tests.support import TARGET
@@ -358,3 +359,12 @@ def test_the_rules_of_types_are_in_the_key() -> None:
         kernel.__module__ = module
         keys.add(str(_kernel_key.describe(kernel)))
     assert len(keys) == 2  # An example has the rules of users.
+
+
+@pytest.mark.parametrize(
+    "value", [0, -(2**63), True, None, "a:b", 0.1, np.inf, -0.0, (1, (2.5, "c")), np.float32]
+)
+def test_the_text_of_a_constant_gives_its_value(value: Any) -> None:
+    found = _type_keys.value_of(_type_keys.text_of(value))
+    assert type(found) is type(value)
+    assert repr(found) == repr(value)

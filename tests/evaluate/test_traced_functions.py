@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import background
 from tests.evaluate.tracing import IS_COMPILED, in_a_new_process, traced
+from tests.support import wait_for_compiler
 
 pytestmark = [
     pytest.mark.usefixtures("tests_options"),
@@ -95,7 +95,7 @@ def test_a_known_statement_takes_few_calls(name: str) -> None:
     for _ in range(10):  # The first calls choose how to compute.
         _, files = traced(lambda: statement(operands))
         calls.append(files)
-        background.wait()
+        wait_for_compiler()
     files = min(calls, key=len)
     most_calls, most_files = on_cuda if operands.x.device.traits.kind == "gpu" else on_cpu
     assert "_evaluate/schedule.py" not in files

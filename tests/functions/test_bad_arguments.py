@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._functions.public import guard
 
 NAMESPACES = {
     "dp": dp,
@@ -170,18 +168,6 @@ def test_objects_never_reach_memory() -> None:
         with pytest.raises(dp.DparrayError):
             dp.putmask(x, x > 0, value)
     assert x.tolist() == [1, 1, 1, 1]
-
-
-def test_a_bug_of_dparray_is_not_blamed_on_the_argument() -> None:
-    def mistaken(x: Any) -> Any:
-        return no_such_name  # type: ignore[name-defined]  # noqa: F821
-
-    mistaken.__module__ = "dparray.lib"
-    owner = types.SimpleNamespace(mistaken=mistaken)
-    guard(owner)
-    assert owner.mistaken is not mistaken
-    with pytest.raises(NameError, match="no_such_name"):
-        owner.mistaken(3)
 
 
 @pytest.mark.parametrize("count", [3, 300_000])

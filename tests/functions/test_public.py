@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import types
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._array import fastpath
-from dparray._functions.public import public
+from dparray._functions.public import guard, public
+from tests.support import compiled_module
 
 CALLS: list[str] = []
 
@@ -39,6 +40,18 @@ def second_queue() -> Any:
 @pytest.fixture(autouse=True)
 def _no_calls() -> None:
     CALLS.clear()
+
+
+def test_a_bug_of_dparray_is_not_blamed_on_the_argument() -> None:
+    def mistaken(x: Any) -> Any:
+        return no_such_name  # type: ignore[name-defined]  # noqa: F821
+
+    mistaken.__module__ = "dparray.lib"
+    owner = types.SimpleNamespace(mistaken=mistaken)
+    guard(owner)
+    assert owner.mistaken is not mistaken
+    with pytest.raises(NameError, match="no_such_name"):
+        owner.mistaken(3)
 
 
 def test_the_signature_and_the_docstring_stay() -> None:
@@ -243,7 +256,7 @@ KNOWN_CALLS: dict[str, Any] = {
 }
 
 
-@pytest.mark.skipif(fastpath.module is None, reason="the fast path is not built")
+@pytest.mark.skipif(compiled_module is None, reason="the fast path is not built")
 @pytest.mark.parametrize("name", KNOWN_CALLS)
 def test_a_known_call_enters_few_functions(name: str) -> None:
     x = dp.arange(100.0)

@@ -10,30 +10,29 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._functions.user_functions import elementwise, reduction
 
 
-@elementwise
+@dp.elementwise
 def wave(x: Any, y: Any) -> Any:
     return x * 2.0 + math.sin(y)
 
 
-@elementwise
+@dp.elementwise
 def relu(x: Any) -> Any:
     return x if x > 0 else 0
 
 
-@elementwise
+@dp.elementwise
 def greater(x: Any, y: Any) -> Any:
     return x > y
 
 
-@reduction(identity=0.0, map=lambda x, y: (x - y) ** 2)
+@dp.reduction(identity=0.0, map=lambda x, y: (x - y) ** 2)
 def squared_distance(a: Any, b: Any) -> Any:
     return a + b
 
 
-@reduction(identity=-math.inf)
+@dp.reduction(identity=-math.inf)
 def largest(a: Any, b: Any) -> Any:
     return a if a > b else b
 
@@ -124,8 +123,8 @@ def test_a_dtype_that_cannot_be_found_can_be_given() -> None:
         return dp.group_reduce(x, x)
 
     with pytest.raises(dp.DTypeError, match=r"@dp\.elementwise\(dtype=\.\.\.\)"):
-        elementwise(needs_device)(dp.ones(3))
-    rounded = elementwise(lambda x: x + 0.6, dtype="int32")
+        dp.elementwise(needs_device)(dp.ones(3))
+    rounded = dp.elementwise(lambda x: x + 0.6, dtype="int32")
     assert rounded(dp.asarray([0.0, 0.5, 2.0])).tolist() == [0, 1, 2]
 
 
@@ -183,9 +182,9 @@ def test_an_identity_that_the_dtype_cannot_hold_is_refused(shape: tuple[int, int
     with pytest.raises(dp.DTypeError, match="-inf does not fit into int32"):
         largest(dp.zeros(shape, dtype="int32"))
     with pytest.raises(dp.DTypeError, match=r"the identity 0\.5 cannot be cast to int32"):
-        reduction(lambda a, b: a + b, identity=0.5)(dp.zeros(shape, dtype="int32"))
+        dp.reduction(lambda a, b: a + b, identity=0.5)(dp.zeros(shape, dtype="int32"))
     with pytest.raises(dp.DTypeError, match="does not fit"):
-        reduction(lambda a, b: a + b, identity=1j)(dp.zeros(shape, dtype="float16"))
+        dp.reduction(lambda a, b: a + b, identity=1j)(dp.zeros(shape, dtype="float16"))
 
 
 def test_invalid_arguments_of_reductions() -> None:
@@ -196,14 +195,14 @@ def test_invalid_arguments_of_reductions() -> None:
 
 
 def test_integers_are_combined_in_their_dtype() -> None:
-    @reduction(identity=1)
+    @dp.reduction(identity=1)
     def product(a: Any, b: Any) -> Any:
         return a * b
 
     x = np.array([3, 5, 7, 11], dtype="int32")
     assert product(dp.asarray(x)).dtype == np.int32
     assert product(dp.asarray(x)).item() == 1155
-    wide = reduction(product.py_func, identity=1, dtype="int64")
+    wide = dp.reduction(product.py_func, identity=1, dtype="int64")
     assert wide(dp.full(40, 2, dtype="int32")).item() == 2**40
 
 
@@ -214,27 +213,27 @@ def test_a_float_that_a_trial_missed_raises_instead_of_truncating(dtype: str) ->
 
     x = dp.asarray(np.array([0, 1, 2]).astype(dtype))
     with pytest.raises(dp.KernelCompileError, match=r"it returns float64.*give the dtype="):
-        elementwise(half_or_itself)(x)
-    given = elementwise(half_or_itself, dtype="float64")(x)
+        dp.elementwise(half_or_itself)(x)
+    given = dp.elementwise(half_or_itself, dtype="float64")(x)
     np.testing.assert_array_equal(given.asnumpy(), np.where(x.asnumpy() > 0, x.asnumpy(), 0.5))
 
 
 def test_integers_that_numpy_computes_as_floats_are_floats() -> None:
-    product = elementwise(lambda x, y: x * y)
+    product = dp.elementwise(lambda x, y: x * y)
     x, y = dp.asarray([2**40], dtype="uint64"), dp.asarray([2**40])
     assert product(x, y).dtype == "float64"
     assert product(x, y).item() == 2.0**80
 
 
 def test_a_combination_that_returns_floats_makes_no_integers() -> None:
-    mean = reduction(lambda a, b: (a + b) / 2, identity=0)
+    mean = dp.reduction(lambda a, b: (a + b) / 2, identity=0)
     with pytest.raises(dp.KernelCompileError, match=r"it returns float64, where an integer"):
         mean(dp.arange(4))
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_a_real_constant_as_a_complex_result_has_no_imaginary_part(dtype: str) -> None:
-    seven = elementwise(lambda x: 7)
+    seven = dp.elementwise(lambda x: 7)
     result = seven(dp.asarray([1 + 2j, 3], dtype=dtype))
     assert result.dtype == dtype
     assert result.tolist() == [7, 7]
@@ -290,12 +289,12 @@ def test_kernels_call_the_scalar_function_of_an_elementwise_one() -> None:
         calls_wrongly[1](x)
 
 
-@reduction(identity=0)
+@dp.reduction(identity=0)
 def total(a: Any, b: Any) -> Any:
     return a + b
 
 
-@reduction(identity=False)
+@dp.reduction(identity=False)
 def parity(a: Any, b: Any) -> Any:
     return a != b
 
@@ -325,7 +324,7 @@ def test_complex_boolean_and_float16_numbers_are_combined(shape: tuple[int, ...]
 
 
 def test_of_complex_numbers_the_order_of_the_pairs_does_not_matter() -> None:
-    @reduction(identity=0j)
+    @dp.reduction(identity=0j)
     def farthest(a: Any, b: Any) -> Any:
         return a if abs(a) >= abs(b) else b
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._driver.host import modules
+from tests.host.newest import compile_newest, vectorized_code
 from tests.support import force
 
 SIZES = [1, 31, 32, 33, 200]
@@ -248,14 +248,6 @@ def steps_until_large(item: dp.Item, x: Any, out: Any) -> None:
     out[i] = count
 
 
-def vectorized_code(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the vectorized module of the newest kernel."""
-    texts: list[str] = []
-    monkeypatch.setattr(modules, "inline_variants", lambda module: texts.append(str(module)))
-    modules.by_number[max(modules.by_number)]._compiled(1, None)
-    return texts[0]
-
-
 def test_items_that_leave_a_loop_at_different_times_are_one_vector(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -329,7 +321,7 @@ def test_llvm_prints_no_remarks(kernel: Any, ufunc: Any, capfd: pytest.CaptureFi
     sums = [ufunc(a[i::50]).sum() for i in range(50)]
     np.testing.assert_allclose(out.asnumpy(), sums, rtol=1e-14)
 
-    modules.by_number[max(modules.by_number)]._compiled(1, None)  # Not from the cache on disk.
+    compile_newest()
     assert capfd.readouterr() == ("", "")
 
 
@@ -419,5 +411,5 @@ def test_llvm_prints_no_remarks_of_copied_rows(capfd: pytest.CaptureFixture[str]
     out = dp.empty_like(x)
     dp.call_kernel(insert_into_rows, dp.Range(203), x, out)
     np.testing.assert_array_equal(out.asnumpy(), np.sort(a))
-    modules.by_number[max(modules.by_number)]._compiled(1, None)  # Not from the cache on disk.
+    compile_newest()
     assert capfd.readouterr() == ("", "")

@@ -12,7 +12,7 @@ import pytest
 
 import dparray as dp
 from dparray import special
-from dparray._driver.host import modules
+from tests.host.newest import vectorized_code
 from tests.support import force
 
 DEVICE = dp.Device("host:cpu")
@@ -204,13 +204,11 @@ def test_float64_functions(name: str) -> None:
 
 def is_vectorized(name: str, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Return whether the newest kernel stores vectors and does not call the C library."""
-    texts: list[str] = []
-    monkeypatch.setattr(modules, "inline_variants", lambda module: texts.append(str(module)))
-    modules.by_number[max(modules.by_number)]._compiled(1, None)
-    if name in ("sin", "cos", "tan") and "call <" not in texts[0]:
+    code = vectorized_code(monkeypatch)
+    if name in ("sin", "cos", "tan") and "call <" not in code:
         return False
-    in_c = re.search(rf"call double @(llvm\.(?!sin|cos|tan))?{name}[.(]", texts[0])
-    return in_c is None and re.search(r"store <\d+ x (double|float)>", texts[0]) is not None
+    in_c = re.search(rf"call double @(llvm\.(?!sin|cos|tan))?{name}[.(]", code)
+    return in_c is None and re.search(r"store <\d+ x (double|float)>", code) is not None
 
 
 @pytest.mark.sample(len(FLOAT64))

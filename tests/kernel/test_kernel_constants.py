@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _type_keys, constexpr
+from dparray import constexpr
 
 # --- dp.constexpr ---------------------------------------------------------------------------------
 
@@ -119,15 +119,6 @@ def test_checked_kernels_have_constants() -> None:
         sum_window[4](x, out, 3, np.int32)
         with pytest.raises(dp.KernelExecutionError, match="index 6 is out of bounds"):
             sum_window[6](x, out, 2, np.int32)
-
-
-@pytest.mark.parametrize(
-    "value", [0, -(2**63), True, None, "a:b", 0.1, np.inf, -0.0, (1, (2.5, "c")), np.float32]
-)
-def test_the_text_of_a_constant_gives_its_value(value: Any) -> None:
-    found = _type_keys.value_of(_type_keys.text_of(value))
-    assert type(found) is type(value)
-    assert repr(found) == repr(value)
 
 
 # --- dp.LocalArray --------------------------------------------------------------------------------

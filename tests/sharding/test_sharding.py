@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -559,19 +559,15 @@ def test_random_numbers_need_devices() -> None:
 
 
 @pytest.fixture
-def lost(two: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+def lost(two: list[Any]) -> Iterator[Any]:
     """Lose the second device: work submitted to it fails."""
-    from dparray._evaluate import evaluate
 
-    real = evaluate.evaluate
-
-    def submit(*nodes: Any) -> Any:
-        if any(node.queue == two[1].sycl_queue for node in nodes):
+    def submit(event: str, **values: Any) -> None:
+        if event == "evaluate" and any(x.queue == two[1].sycl_queue for x in values["nodes"]):
             raise RuntimeError("Native API failed: UR_RESULT_ERROR_DEVICE_LOST")
-        return real(*nodes)
 
-    monkeypatch.setattr(evaluate, "evaluate", submit)
-    return two
+    with observed(submit):
+        yield two
 
 
 @pytest.mark.usefixtures("tests_options")

@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 import dparray as dp
-from dparray._notebook.pictures import png
 from dparray.cli import demo, main
 
 
@@ -99,13 +98,3 @@ def test_without_pillow_the_error_names_the_extra(
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert main(["demo", str(image)]) == 1
     assert "the extra `pictures`: pip install pillow" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("channels", [3, 4])
-@pytest.mark.parametrize("size", [(1, 1), (5, 7), (64, 3)])
-def test_a_png_holds_the_pixels(tmp_path: Path, size: tuple[int, int], channels: int) -> None:
-    pixels = np.random.default_rng(3).integers(0, 256, (*size, channels)).astype(np.uint8)
-    path = tmp_path / "picture.png"
-    path.write_bytes(png(pixels))
-    with Image.open(path) as picture:
-        np.testing.assert_array_equal(np.array(picture), pixels)

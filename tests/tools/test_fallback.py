@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import compile
 from dparray._runtime import fallback
-from tests.support import leave_out_radix_sort
+from tests.support import forget_kernels, leave_out_radix_sort
 
 
 @pytest.fixture
@@ -112,7 +111,7 @@ def test_64_bit_atomics_raise_before_a_launch(queue: Any, pretend: Any) -> None:
         dp.AtomicRef(x, 0).fetch_add(1)
 
     pretend(lacks=["atomic64"])
-    compile.forget()
+    forget_kernels()
     x = dp.zeros(1, dtype="int64", sycl_queue=queue)
     with pytest.raises(dp.UnsupportedDeviceError, match=r"count.*atomic64.*int32"):
         dp.call_kernel(count, dp.Range(8), x)

@@ -16,12 +16,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dparray as dp
 from dparray import _hooks
 from dparray._evaluate import peek as _sample
 from dparray._notebook import progress as _progress
 from dparray._notebook.magics import device_names, time_statement
+from dparray._notebook.pictures import png
 from dparray.memory import copies, pinned
 
 
@@ -69,8 +71,6 @@ def picture(html: Text, kind: str) -> bytes:
 
 
 def pixels(html: Text) -> np.ndarray:
-    from PIL import Image
-
     return np.asarray(Image.open(io.BytesIO(picture(html, "png"))))
 
 
@@ -699,3 +699,13 @@ def test_bars_show_for_long_work_only_and_go_away(
         progress.stop()
     _hooks.emit("progress", task="copy to the host", done=1, total=2)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("size", [(1, 1), (5, 7), (64, 3)])
+def test_a_png_holds_the_pixels(tmp_path: Path, size: tuple[int, int], channels: int) -> None:
+    pixels = np.random.default_rng(3).integers(0, 256, (*size, channels)).astype(np.uint8)
+    path = tmp_path / "picture.png"
+    path.write_bytes(png(pixels))
+    with Image.open(path) as picture:
+        np.testing.assert_array_equal(np.array(picture), pixels)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import compile
-from tests.support import TARGET
+from tests.support import forget_kernels
 
 pytestmark = pytest.mark.process
 
@@ -132,7 +131,7 @@ def test_kernels_from_the_cache_warn_as_new_ones_do() -> None:
             a[i, 0] = 0.125
 
         line = cuts.py_func.__code__.co_firstlineno + 3
-        compile.forget()  # as in a new process
+        forget_kernels()  # as in a new process
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             cuts[2, 3](dp.zeros((2, 3), dtype="int64"))
@@ -340,8 +339,8 @@ def test_a_table_of_many_numbers_is_better_an_array() -> None:
         x[item.get_id(0)] = take(item.get_id(0))
 
     with pytest.warns(dp.KernelCompileWarning, match=r"200 numbers.*dp\.asarray\(table\)"):
-        compile.compile_kernel(takes.py_func, ("item:1", "f8:1C"), {}, TARGET)
+        takes[1](dp.zeros(1))
     table = table[:100]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compile.compile_kernel(takes.py_func, ("item:1", "f8:1C"), {}, TARGET)
+        takes[1](dp.zeros(1))

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import background
 from dparray.kernel_api import AtomicRef, MemoryOrder
 from tests.cuda import cupy_standin, packages
 from tests.cuda.standin import StandIn
 from tests.evaluate.tracing import IS_COMPILED, traced
+from tests.support import wait_for_compiler
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_known_call_takes_few_calls_of_python(name: str, most: int, gpu: dp.De
     for number in range(6):  # Sometimes events of earlier work are read, too.
         files = traced(call)[1] if number > 2 else call()
         gpu.wait()
-        background.wait()
+        wait_for_compiler()
         counted += [files] if number > 2 else []
     files = min(counted, key=len)
     assert len(files) <= most, files
