@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray._simulator.memory import Memory, SimulatedArray
-from dparray._simulator.numbers import loaded, plain_dtype
+from dparray._simulator.simulated_numbers import loaded, plain_dtype
 from dparray._simulator.simulation import Simulation
 from dparray._type_keys import TypeKey, code_of, text_of
 from dparray.exceptions import KernelArgumentError

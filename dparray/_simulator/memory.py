@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dparray._simulator.numbers import CONSTRUCTORS, loaded, plain_dtype
+from dparray._simulator.simulated_numbers import CONSTRUCTORS, loaded, plain_dtype
 from dparray.exceptions import SimulationError
 
 # The values of MemoryOrder and AddressSpace.

@@ -4,11 +4,11 @@ Work-groups run one after another, and the items of a group in the order of thei
 item runs at a time; an item that reaches a barrier stops until all items of its group have come to
 it, so the order is always the same.
 
-The program of the kernel is interpreted (:mod:`dparray._simulator.program`). Under a debugger, with
-``item=`` and for what the front end refuses, a copy of the kernel's function with the same lines is
-run. In it, the names of the kernel language, ``math`` and a few builtins stand for their simulated
-counterparts, and the functions it calls are copied likewise; a variable has the type of its last
-value. Suspended items wait in threads of their own.
+The program of the kernel is interpreted (:mod:`dparray._simulator.interpreted_kernel`). Under a
+debugger, with ``item=`` and for what the front end refuses, a copy of the kernel's function with
+the same lines is run. In it, the names of the kernel language, ``math`` and a few builtins stand
+for their simulated counterparts, and the functions it calls are copied likewise; a variable has the
+type of its last value. Suspended items wait in threads of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 from dparray._language.promotion import NUMPY, WIDE
 from dparray._simulator.arguments import Arguments, HostArguments
+from dparray._simulator.interpreted_kernel import Item, program_of, run
 from dparray._simulator.language import (
     SimulatedItem,
     SimulatedNdItem,
@@ -30,7 +31,6 @@ from dparray._simulator.language import (
     position_in_sub_group,
 )
 from dparray._simulator.memory import WorkItem
-from dparray._simulator.program import Item, program_of, run
 from dparray._simulator.simulation import GroupRun, Simulation, Workers, WorkGroup
 from dparray.exceptions import (
     KernelArgumentError,

@@ -30,7 +30,7 @@ from dparray._simulator.memory import (
     SimulatedArray,
     WorkItem,
 )
-from dparray._simulator.numbers import CONSTRUCTORS, plain_dtype
+from dparray._simulator.simulated_numbers import CONSTRUCTORS, plain_dtype
 from dparray._simulator.transform import View, nested
 from dparray._simulator.vectors import BUILTINS, MATH
 from dparray.exceptions import KernelError, SimulationError

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dparray._simulator import numbers
+from dparray._simulator import simulated_numbers
 from dparray._simulator.memory import Engine, SimulatedArray
-from dparray._simulator.numbers import loaded, plain_dtype
+from dparray._simulator.simulated_numbers import loaded, plain_dtype
 from dparray.kernel_api import vectors as rules
 
 _BOOL = np.dtype(bool)
@@ -209,14 +209,14 @@ def _of_each(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return compute
 
 
-BUILTINS = numbers.BUILTINS | {
-    name: _choosing(numbers.BUILTINS[name], name) for name in ("min", "max")
+BUILTINS = simulated_numbers.BUILTINS | {
+    name: _choosing(simulated_numbers.BUILTINS[name], name) for name in ("min", "max")
 }
 MATH = {
     function: _of_each(meaning, function.__name__)
     if function.__name__ in (*rules.UNARY, *rules.BINARY, *rules.ROUNDING, *rules.PREDICATES)
     else meaning
-    for function, meaning in numbers.MATH.items()
+    for function, meaning in simulated_numbers.MATH.items()
 }
 
 

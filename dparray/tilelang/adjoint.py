@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dparray.exceptions import GradientError
 from dparray.tilelang.contraction import Contracted
-from dparray.tilelang.domain import Form
+from dparray.tilelang.valid_domain import Form
 
 #: The names of the cotangent of the result and of the operands in an adjoint.
 COTANGENT, OPERANDS = "G", ("A", "B", "C")

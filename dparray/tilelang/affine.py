@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from dparray.tilelang.syntax import Call, Expression, Index, Name, Number
+from dparray.tilelang.tile_syntax import Call, Expression, Index, Name, Number
 from dparray.tilelang.values import Builder
 
 #: ``None`` stands for a number that the text alone does not determine.

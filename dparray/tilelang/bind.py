@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dparray.tilelang import data_functions as data_functions
 from dparray.tilelang.contraction import Scope, contract
 from dparray.tilelang.elementwise import apply
-from dparray.tilelang.syntax import Assignment, Expression, Index, Input, Name, Number, Program
+from dparray.tilelang.tile_syntax import Assignment, Expression, Index, Input, Name, Number, Program
 from dparray.tilelang.values import (
     Builder,
     Constant,

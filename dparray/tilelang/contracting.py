@@ -35,9 +35,9 @@ from dparray._graph.reductions import REDUCTION_COST
 from dparray._layout import contiguous_strides
 from dparray._placement import Placement
 from dparray.tilelang.contraction import Contracted
-from dparray.tilelang.expression import expression_of
+from dparray.tilelang.contraction_expression import expression_of
+from dparray.tilelang.enumerated_points import Points, enumerated, linear
 from dparray.tilelang.kernel_text import MAX_ACROSS, Text, text_of
-from dparray.tilelang.points import Points, enumerated, linear
 from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
 from dparray.tilelang.values import BOOL, FLOAT32, FLOAT64, INT64, DType
 

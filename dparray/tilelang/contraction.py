@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dparray.tilelang.affine import Affine, affine_of
-from dparray.tilelang.domain import Domain, Form, Space, domain_of
 from dparray.tilelang.elementwise import integer, integer_or_kind, shape_of
-from dparray.tilelang.syntax import Call, Contraction, Expression, Index, Name, parts
+from dparray.tilelang.tile_syntax import Call, Contraction, Expression, Index, Name, parts
 from dparray.tilelang.uniqueness import is_single_valued
+from dparray.tilelang.valid_domain import Domain, Form, Space, domain_of
 from dparray.tilelang.values import (
     BOOL,
     Builder,

@@ -16,7 +16,7 @@ from dparray.tilelang.elementwise import (
     shape_of,
     sizes_of,
 )
-from dparray.tilelang.syntax import Call
+from dparray.tilelang.tile_syntax import Call
 from dparray.tilelang.values import (
     FLOAT32,
     INT32,

@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray.exceptions import TileNameError, TileTypeError
 from dparray.tilelang.folding import BIND_TIME_ONLY, COMPARISONS, FOLDS, FoldingError, fold
-from dparray.tilelang.syntax import Call
+from dparray.tilelang.tile_syntax import Call
 from dparray.tilelang.values import (
     BOOL,
     Builder,

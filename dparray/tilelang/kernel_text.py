@@ -17,7 +17,7 @@ from dparray._layout import contiguous_strides
 from dparray.tilelang import kernel_values as of
 from dparray.tilelang.bounds import Box, Inequality, Level, interval
 from dparray.tilelang.contraction import Contracted
-from dparray.tilelang.domain import Domain, Term
+from dparray.tilelang.valid_domain import Domain, Term
 from dparray.tilelang.values import FLOAT16, DType
 
 #: The maximum number of work-items of one launch, safely below the limit of drivers.

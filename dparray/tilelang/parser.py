@@ -8,7 +8,7 @@ from typing import TypeVar
 from dparray.exceptions import TileSyntaxError, TileTypeError
 from dparray.tilelang.failure import failure
 from dparray.tilelang.lexer import RESERVED, Token, tokens
-from dparray.tilelang.syntax import (
+from dparray.tilelang.tile_syntax import (
     Assignment,
     Attribute,
     Call,

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dparray.tilelang.contraction import Contracted
-from dparray.tilelang.domain import Form
+from dparray.tilelang.valid_domain import Form
 from dparray.tilelang.values import FLOAT16, FLOAT32, FLOAT64, DType
 
 

@@ -16,7 +16,7 @@ from dparray._functions.manipulation import reshape
 from dparray._placement import Placement
 from dparray.tilelang.contracting import MAX_HOST_POINTS, Lowered, lowered
 from dparray.tilelang.contraction import Contracted
-from dparray.tilelang.domain import Form, Space, domain_of
+from dparray.tilelang.valid_domain import Form, Space, domain_of
 from dparray.tilelang.values import DTYPES, FLOAT16, DType, Tensor
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dparray.tilelang.bounds import Inequality, has_point, interval
-from dparray.tilelang.domain import Domain
-from dparray.tilelang.points import enumerated
+from dparray.tilelang.enumerated_points import enumerated
+from dparray.tilelang.valid_domain import Domain
 
 #: Valid sets up to this size are counted; for larger ones, a second point is searched for.
 _MAX_COUNTED = 200_000

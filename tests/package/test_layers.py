@@ -94,7 +94,7 @@ HOST_HALF = [
     *("_codegen.elementwise", "_codegen.reduction_text", "_evaluate.schedule"),
     *("_language.source", "_language.references", "_language.scalar_functions"),
     *("_compiler.cache", "_compiler.llvm", "_compiler.key", "_scheduling.heft"),
-    *("_simulator.numbers", "_simulator.memory"),
+    *("_simulator.simulated_numbers", "_simulator.memory"),
 ]
 
 

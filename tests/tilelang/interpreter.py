@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dparray.tilelang.parser import parse
-from dparray.tilelang.syntax import Assignment, Call, Index, Name, Number
+from dparray.tilelang.tile_syntax import Assignment, Call, Index, Name, Number
 
 REACH = 5000
 MAX_POINTS = 300_000

@@ -8,7 +8,7 @@ In: calls of operators. Out: values. Imports: rows up to ``satellites``, ``onnx`
 
 from dparray.onnx.rows import (
     boxes,
-    control,
+    control_flow,
     elementwise,
     normalization,
     products,
@@ -17,14 +17,14 @@ from dparray.onnx.rows import (
     reductions,
     resize,
     sequences,
-    shapes,
+    shape_operators,
     signal,
     text,
     windows,
 )
 
 __all__ = [
-    "boxes", "control", "elementwise", "normalization", "products", "quantized",
-    "recurrence", "reductions", "resize", "sequences", "shapes", "signal",
+    "boxes", "control_flow", "elementwise", "normalization", "products", "quantized",
+    "recurrence", "reductions", "resize", "sequences", "shape_operators", "signal",
     "text", "windows",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from dparray.onnx import functions as dp
 from dparray.onnx.call_recorder import is_differentiated
 from dparray.onnx.operator_table import Call, is_traced, row
 from dparray.onnx.rows.elementwise import scalar
-from dparray.onnx.rows.shapes import cropped
+from dparray.onnx.rows.shape_operators import cropped
 from dparray.tilelang.kernel_text import VECTOR
 
 Pairs = list[tuple[int, int]]

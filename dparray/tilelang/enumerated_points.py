@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray.tilelang.bounds import Inequality
-from dparray.tilelang.domain import Domain
+from dparray.tilelang.valid_domain import Domain
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 
