@@ -151,9 +151,9 @@ class Writer:
     ) -> str:
         """Return the source of an affine form of the variables."""
         parts = []
-        for at, a in enumerate(coefficients):
-            if a and at != skip:
-                parts.append(f"w{at}" if a == 1 else f"-w{at}" if a == -1 else f"{a} * w{at}")
+        for w, a in enumerate(coefficients):
+            if a and w != skip:
+                parts.append(f"w{w}" if a == 1 else f"-w{w}" if a == -1 else f"{a} * w{w}")
         if constant or not parts:
             parts.append(self.number(constant))
         if shift:
@@ -170,9 +170,9 @@ class Writer:
                 parts.append(self.times(f"y{operand}_{axis}_{copy}", stride))
             elif size > 1:  # otherwise the index is 0
                 constant += term.constant * stride
-                for at, a in enumerate(term.coefficients):
-                    factors[at] += a * stride
-        parts += [self.times(f"w{at}", factor) for at, factor in enumerate(factors) if factor]
+                for index, a in enumerate(term.coefficients):
+                    factors[index] += a * stride
+        parts += [self.times(f"w{index}", factor) for index, factor in enumerate(factors) if factor]
         if constant or not parts:
             parts.append(self.number(constant))
         moved = self.tiled_variable()
@@ -198,7 +198,7 @@ class Writer:
         if self.tile is None:
             return None
         row = self.tile.dimension
-        return next(at for at, each in enumerate(self.domain.solved) if each.row == row)
+        return next(index for index, solved in enumerate(self.domain.solved) if solved.row == row)
 
     @property
     def is_ragged(self) -> bool:
@@ -215,10 +215,10 @@ class Writer:
         total = self.body_of_element()
         self.store(total, tail)
         operands = len(self.contracted.space.operands)
-        names = [f"a{at}" for at in range(operands)]
+        names = [f"a{index}" for index in range(operands)]
         names += ["start"] if self.contracted.has_default else []
         arrays, scalars = ((), ()) if tail is None else (tail.arrays, tail.scalars)
-        names += [*(f"b{at}" for at in range(len(arrays))), "out"]
+        names += [*(f"b{index}" for index in range(len(arrays))), "out"]
         names += [name for name, _ in scalar_parameters(scalars)]
         names += self.numbers.values()
         head = [f"def tile_contraction(item, {', '.join(names)}):", *scalar_lines(scalars)]
@@ -238,8 +238,8 @@ class Writer:
         """Emit the aggregation of an element's or a tile's points; return the totals' names."""
         conditions = self.solve()
         total = [f"sum{copy}" for copy in range(self.counts)]
-        for each in total:
-            self.line(f"{each} = {of.start(self.contracted.aggregation, self.contracted.dtype)}")
+        for name in total:
+            self.line(f"{name} = {of.start(self.contracted.aggregation, self.contracted.dtype)}")
         if self.has_flag:
             self.line("seen = False")
         outside = self.depth
@@ -256,23 +256,23 @@ class Writer:
         if self.parts:
             return self.indices_of_parts(extents)
         if self.tile is not None:
-            at = self.tile.dimension
-            extents[at] = -(-extents[at] // self.tile.length)
+            axis = self.tile.dimension
+            extents[axis] = -(-extents[axis] // self.tile.length)
         if not self.lanes:
             return (1,)
-        lanes = prod(extents[at] for at in self.lanes)
-        others = [at for at in range(self.rank) if at not in self.lanes and extents[at] > 1]
-        for at in range(self.rank):
-            if at not in self.lanes and extents[at] <= 1:
-                self.line(f"i{at} = 0")
+        lanes = prod(extents[axis] for axis in self.lanes)
+        others = [axis for axis in range(self.rank) if axis not in self.lanes and extents[axis] > 1]
+        for axis in range(self.rank):
+            if axis not in self.lanes and extents[axis] <= 1:
+                self.line(f"i{axis} = 0")
         if lanes > MAX_ITEMS:
-            items = self.indices_of_cut_dimension(lanes, [extents[at] for at in others])
+            items = self.indices_of_cut_dimension(lanes, [extents[axis] for axis in others])
         else:
             items, across = (lanes,), -1
             # In groups, the second-last size is rounded up by less than a group.
             if len(others) > 1 and self.tile is not None:
                 # Items that follow each other share what differs along the lanes, if possible.
-                others.sort(key=lambda at: _shares_vectors(self.domain, at, self.lanes[-1]))
+                others.sort(key=lambda axis: _shares_vectors(self.domain, axis, self.lanes[-1]))
             if len(others) > 1 and lanes * (extents[others[-1]] + MAX_ACROSS) <= MAX_ITEMS:
                 items = (extents[others[-1]], lanes)
                 self.grouped = lanes < (_LONG_LANES if self.has_groups else _LONG_LOOP)
@@ -282,13 +282,13 @@ class Writer:
                 self.is_tile_an_id = self.tile is not None and others[-1] == self.tile.dimension
                 across = others.pop()
             if self.tile is not None and len(others) > 1:
-                largest = max(others, key=lambda at: extents[at])
+                largest = max(others, key=lambda axis: extents[axis])
                 if _ENOUGH_ITEMS <= extents[largest] * prod(items) <= MAX_ITEMS:
                     items = (extents[largest], *items)
                     self.walk(others, largest, extents)
                     others = []
             if others:
-                rows = prod(extents[at] for at in others)
+                rows = prod(extents[axis] for axis in others)
                 launched = min(rows, MAX_ITEMS // prod(items))
                 items = (launched, *items)
                 if launched < rows:
@@ -306,8 +306,8 @@ class Writer:
         self.divide_lanes(extents)
         self.divide_rest(others, extents)
         if self.tile is not None:
-            at = self.tile.dimension
-            self.begin_tile(at, self.tile.length)
+            axis = self.tile.dimension
+            self.begin_tile(axis, self.tile.length)
         return items
 
     def walk(self, dimensions: Sequence[int], by_items: int, extents: Sequence[int]) -> None:
@@ -316,36 +316,36 @@ class Writer:
         If an index is computed by divisions, drivers do not know that neighbors share it.
         """
         assert self.tile is not None
-        for at in dimensions:
-            if at != by_items:
-                self.line(f"for u{at} in range(0, {self.number(extents[at])}):")
+        for axis in dimensions:
+            if axis != by_items:
+                self.line(f"for u{axis} in range(0, {self.number(extents[axis])}):")
                 self.depth += 1
-                self.line(f"i{at} = u{at}")
+                self.line(f"i{axis} = u{axis}")
         self.line(f"i{by_items} = int64({self.id(0)})")
         self.is_tile_an_id = self.is_tile_an_id or self.tile.dimension in dimensions
 
-    def begin_tile(self, at: int, length: int) -> None:
+    def begin_tile(self, axis: int, length: int) -> None:
         """Emit the index of a tile's first element from the tile's number.
 
         The last tile begins earlier, and skips elements that the one before it writes. If the
         number is a work-item's id, only the id is compared, since CPU drivers then vectorize the
         rest. `max` is avoided, since drivers do not vectorize it, which takes 20 times as long.
         """
-        extent = self.domain.shape[at]
+        extent = self.domain.shape[axis]
         if not self.is_ragged:
-            self.line(f"i{at} = i{at} * {length}")
+            self.line(f"i{axis} = i{axis} * {length}")
         elif self.is_tile_an_id:
-            self.line(f"tile = i{at}")
+            self.line(f"tile = i{axis}")
             cut = self.number(length - extent % length)
             self.line(f"is_last = tile >= {self.number(extent // length)}")
-            self.line(f"i{at} = tile * {length} - int64(is_last) * {cut}")
+            self.line(f"i{axis} = tile * {length} - int64(is_last) * {cut}")
         else:
-            self.line(f"i{at} = i{at} * {length}")
-            end = f"i{at} + {length}"
+            self.line(f"i{axis} = i{axis} * {length}")
+            end = f"i{axis} + {length}"
             self.line(
                 f"cut = int64({end} > {self.number(extent)}) * ({end} - {self.number(extent)})"
             )
-            self.line(f"i{at} = i{at} - cut")
+            self.line(f"i{axis} = i{axis} - cut")
 
     def is_own(self, copy: int) -> str:
         """Return the condition under which the last tile writes an element that no other does."""
@@ -358,19 +358,19 @@ class Writer:
     def divide_lanes(self, extents: Sequence[int]) -> None:
         """Emit the indices along the lanes; all except the first are short."""
         rest = "lane"
-        for at in self.lanes[:0:-1]:
-            self.line(f"q{at} = {rest} // uint64({extents[at]})")
-            self.line(f"i{at} = int64({rest} - q{at} * uint64({extents[at]}))")
-            rest = f"q{at}"
+        for axis in self.lanes[:0:-1]:
+            self.line(f"q{axis} = {rest} // uint64({extents[axis]})")
+            self.line(f"i{axis} = int64({rest} - q{axis} * uint64({extents[axis]}))")
+            rest = f"q{axis}"
         self.line(f"i{self.lanes[0]} = int64({rest})")
 
     def divide_rest(self, dimensions: Sequence[int], extents: Sequence[int]) -> None:
         """Emit the indices along dimensions from their row-major position."""
-        for at in dimensions[:0:-1]:
-            size = self.number(extents[at])
-            self.line(f"q{at} = rest // {size}")
-            self.line(f"i{at} = rest - q{at} * {size}")
-            self.line(f"rest = q{at}")
+        for axis in dimensions[:0:-1]:
+            size = self.number(extents[axis])
+            self.line(f"q{axis} = rest // {size}")
+            self.line(f"i{axis} = rest - q{axis} * {size}")
+            self.line(f"rest = q{axis}")
         if dimensions:
             self.line(f"i{dimensions[0]} = rest")
 
@@ -402,18 +402,18 @@ class Writer:
     def solve(self) -> list[str]:
         """Emit the solved variables; return the conditions of the element."""
         conditions: list[str] = []
-        for at, each in enumerate(self.domain.solved):
+        for variable, solved in enumerate(self.domain.solved):
             terms = " - ".join(
-                [f"i{each.row}"]
-                + ([self.number(each.constant)] if each.constant else [])
-                + [f"{a} * w{index}" for index, a in enumerate(each.terms) if a]
+                [f"i{solved.row}"]
+                + ([self.number(solved.constant)] if solved.constant else [])
+                + [f"{a} * w{index}" for index, a in enumerate(solved.terms) if a]
             )
-            if each.divisor == 1:
-                self.line(f"w{at} = {terms}")
+            if solved.divisor == 1:
+                self.line(f"w{variable} = {terms}")
             else:
-                self.line(f"r{at} = {terms}")
-                self.line(f"w{at} = r{at} // {each.divisor}")
-                conditions.append(f"w{at} * {each.divisor} == r{at}")
+                self.line(f"r{variable} = {terms}")
+                self.line(f"w{variable} = r{variable} // {solved.divisor}")
+                conditions.append(f"w{variable} * {solved.divisor} == r{variable}")
         for check in self.domain.checks:
             conditions.append(f"i{check.row} == {self.sum(check.terms, check.constant)}")
         for guard in self.domain.guards:
@@ -428,28 +428,28 @@ class Writer:
             return f"-({rest})" if a == 1 else f"-(({rest}) // {a})"
         return f"{rest}" if a == -1 else f"({rest}) // {-a}"
 
-    def loops(self, total: list[str], at: int = 0) -> None:
+    def loops(self, total: list[str], loop: int = 0) -> None:
         """Emit loops from a free variable inwards; short ones with constant bounds are unrolled."""
-        if at == len(self.domain.loops):
+        if loop == len(self.domain.loops):
             if self.has_flag:
                 self.line("seen = True")
             self.body(total)
             return
-        variable = len(self.domain.solved) + at
-        level = self.domain.loops[at]
+        variable = len(self.domain.solved) + loop
+        level = self.domain.loops[loop]
         known, checks = _known_range(level)
-        if at in self.unrolled:
-            for each in self.unrolled[at]:
-                self.line(f"w{variable} = {each}")
-                self.fixed[variable] = Box(each, each)
-                self.checked(total, at, checks)
+        if loop in self.unrolled:
+            for value in self.unrolled[loop]:
+                self.line(f"w{variable} = {value}")
+                self.fixed[variable] = Box(value, value)
+                self.checked(total, loop, checks)
             del self.fixed[variable]
             return
         may_check = self.tile is not None or not checks
         if known is not None and len(known) <= _MAX_LITERAL and may_check and not self.parts:
             self.line(f"for w{variable} in range({known.start}, {known.stop}):")
             self.depth += 1
-            self.checked(total, at, checks)
+            self.checked(total, loop, checks)
             self.depth -= 1
             return
         pair = None if self.parts else _one_value(level, variable)
@@ -457,19 +457,19 @@ class Writer:
             self.line(f"w{variable} = {self.bound(pair[1], variable)}")
             outside = self.depth
             others = [
-                f"{self.sum(each.coefficients, each.constant)} >= 0"
-                for each in (*level.lower, *level.upper)
-                if each not in pair
+                f"{self.sum(form.coefficients, form.constant)} >= 0"
+                for form in (*level.lower, *level.upper)
+                if form not in pair
             ]
             if others:
                 self.line(f"if {' and '.join(others)}:")
                 self.depth += 1
-            self.loops(total, at + 1)
+            self.loops(total, loop + 1)
             self.depth = outside
             return
-        first = _nested("max", [self.bound(each, variable) for each in level.lower])
-        last = _nested("min", [self.bound(each, variable) for each in level.upper])
-        if self.parts and at == self.divided:
+        first = _nested("max", [self.bound(form, variable) for form in level.lower])
+        last = _nested("min", [self.bound(form, variable) for form in level.upper])
+        if self.parts and loop == self.divided:
             box = self.domain.boxes[variable]
             share = self.number(-(-(box.high - box.low + 1) // self.parts))
             self.line(f"begin = {self.number(box.low)} + part * {share}")
@@ -478,10 +478,10 @@ class Writer:
         else:
             self.line(f"for w{variable} in range({first}, {last} + 1):")
         self.depth += 1
-        self.loops(total, at + 1)
+        self.loops(total, loop + 1)
         self.depth -= 1
 
-    def checked(self, total: list[str], at: int, checks: Sequence[Inequality]) -> None:
+    def checked(self, total: list[str], loop: int, checks: Sequence[Inequality]) -> None:
         """Emit the loops inside of a level, for the values that satisfy further conditions.
 
         Neighboring work-items share conditions on other variables than the tile's, which skip the
@@ -489,33 +489,33 @@ class Writer:
         reset: conditions within the loops would take more time.
         """
         outside, moved = self.depth, self.tiled_variable()
-        own = [each for each in checks if moved is not None and each.coefficients[moved]]
+        own = [form for form in checks if moved is not None and form.coefficients[moved]]
         shared = [
-            f"{self.sum(each.coefficients, each.constant)} >= 0"
-            for each in checks
-            if each not in own and self.interval(each).low < 0
+            f"{self.sum(form.coefficients, form.constant)} >= 0"
+            for form in checks
+            if form not in own and self.interval(form).low < 0
         ]
         if shared:
             self.line(f"if {' and '.join(shared)}:")
             self.depth += 1
         if moved is None or not own:
-            self.loops(total, at + 1)
+            self.loops(total, loop + 1)
             self.depth = outside
             return
         reset, before = [], dict(self.clamped)
         for copy, name in enumerate(total):
             conditions = [
-                f"({self.sum(each.coefficients, each.constant + each.coefficients[moved] * copy)}"
+                f"({self.sum(form.coefficients, form.constant + form.coefficients[moved] * copy)}"
                 " >= 0)"
-                for each in own
-                if self.interval(each, copy).low < 0
+                for form in own
+                if self.interval(form, copy).low < 0
             ]
             if conditions:
-                reset.append(f"{name} = {name} if inside{at}_{copy} else kept{at}_{copy}")
-                self.line(f"inside{at}_{copy} = {' & '.join(conditions)}")
-                self.line(f"kept{at}_{copy} = {name}")
-                self.clamp(copy, len(self.domain.solved) + at, f"inside{at}_{copy}")
-        self.loops(total, at + 1)
+                reset.append(f"{name} = {name} if inside{loop}_{copy} else kept{loop}_{copy}")
+                self.line(f"inside{loop}_{copy} = {' & '.join(conditions)}")
+                self.line(f"kept{loop}_{copy} = {name}")
+                self.clamp(copy, len(self.domain.solved) + loop, f"inside{loop}_{copy}")
+        self.loops(total, loop + 1)
         self.clamped = before
         for line in reset:
             self.line(line)
@@ -542,7 +542,7 @@ class Writer:
 
     def interval(self, inequality: Inequality, copy: int = 0) -> Box:
         """Return the range of the left side of an inequality, for a copy of the tile."""
-        boxes = [self.fixed.get(at, box) for at, box in enumerate(self.domain.boxes)]
+        boxes = [self.fixed.get(index, box) for index, box in enumerate(self.domain.boxes)]
         moved, start = self.tiled_variable(), 0
         if moved is not None and self.tile is not None:
             low, high = boxes[moved]
@@ -557,14 +557,14 @@ class Writer:
         dtype, compared = contracted.dtype, contracted.compared
         for copy, name in enumerate(total):
             values = []
-            for at, terms in enumerate(self.domain.operands):
+            for index, terms in enumerate(self.domain.operands):
                 varies = moved is not None and any(term.coefficients[moved] for term in terms)
                 if copy == 0 or varies:
-                    text = of.loaded(f"a{at}[{self.subscript(at, copy)}]", self.dtypes[at])
-                    is_compared = contracted.combination in ("==", "?") and at < 2
+                    text = of.loaded(f"a{index}[{self.subscript(index, copy)}]", self.dtypes[index])
+                    is_compared = contracted.combination in ("==", "?") and index < 2
                     wanted = compared if is_compared else dtype
-                    self.line(f"x{at}_{copy} = {of.converted(text, self.dtypes[at], wanted)}")
-                values.append(f"x{at}_{copy if varies else 0}")
+                    self.line(f"x{index}_{copy} = {of.converted(text, self.dtypes[index], wanted)}")
+                values.append(f"x{index}_{copy if varies else 0}")
             self.line(f"v{copy} = {self.value(values)}")
             aggregation, propagates = contracted.aggregation, contracted.propagates_nan
             total_now = of.accumulated(aggregation, name, f"v{copy}", dtype, propagates)
@@ -594,8 +594,8 @@ class Writer:
                 self.depth += 1
             if tail is not None:
                 self.line(f"{RESULT} = {text}")
-                for each in self.lines_of(tail, copy):
-                    self.line(each)
+                for line in self.lines_of(tail, copy):
+                    self.line(line)
             elif not self.has_flag:
                 self.line(f"out[{subscript}] = {text}")
             else:
@@ -614,8 +614,8 @@ class Writer:
     def lines_of(self, tail: Tail, copy: int) -> list[str]:
         """Return the lines that apply a tail to one result and store it."""
         lines = [
-            f"x{at} = b{at}[{self.output(copy, strides)}]"
-            for at, (_, strides) in enumerate(tail.arrays)
+            f"x{index} = b{index}[{self.output(copy, strides)}]"
+            for index, (_, strides) in enumerate(tail.arrays)
         ]
         values = Values()
         values.emit(enumerate(tail.steps), lines, "")
@@ -627,14 +627,14 @@ class Writer:
         """Return the offset of the output's element for some strides, for a copy of the tile."""
         shares = self.parts or 1
         extents = self.domain.shape
-        walked = {f"i{at}": strides[at] for at in range(self.rank) if extents[at] > 1}
-        along = [at for at in self.lanes if extents[at] > 1]
-        steps = [strides[at] * extents[at] for at in along[1:]]
-        if not self.parts and len(along) > 1 and steps == [strides[at] for at in along[:-1]]:
+        walked = {f"i{axis}": strides[axis] for axis in range(self.rank) if extents[axis] > 1}
+        along = [axis for axis in self.lanes if extents[axis] > 1]
+        steps = [strides[axis] * extents[axis] for axis in along[1:]]
+        if not self.parts and len(along) > 1 and steps == [strides[axis] for axis in along[:-1]]:
             # A single expression, since compilers do not recognize a sum of its parts.
-            walked = {name: each for name, each in walked.items() if int(name[1:]) not in along}
+            walked = {name: stride for name, stride in walked.items() if int(name[1:]) not in along}
             walked["int64(lane)"] = strides[along[-1]]
-        texts = [self.times(name, each * shares) for name, each in walked.items() if each]
+        texts = [self.times(name, stride * shares) for name, stride in walked.items() if stride]
         if copy and self.tile is not None:
             texts.append(self.times(str(copy), strides[self.tile.dimension]))
         texts += ["int64(part)"] if self.parts else []
@@ -649,7 +649,7 @@ def _one_value(level: Level, variable: int) -> tuple[Inequality, Inequality] | N
     for high in level.upper:
         for low in level.lower:
             pairs = zip(low.coefficients, high.coefficients, strict=True)
-            is_opposite = all(one == -other for one, other in pairs)
+            is_opposite = all(a == -b for a, b in pairs)
             if is_opposite and low.constant + high.constant == low.coefficients[variable] - 1:
                 return low, high
     return None
@@ -657,23 +657,23 @@ def _one_value(level: Level, variable: int) -> tuple[Inequality, Inequality] | N
 
 def _nested(function: str, texts: list[str]) -> str:
     text = texts[0]
-    for each in texts[1:]:
-        text = f"{function}({text}, {each})"
+    for inner in texts[1:]:
+        text = f"{function}({text}, {inner})"
     return text
 
 
 def _unrolled(domain: Domain, copies: int, is_tiled: bool) -> dict[int, range]:
     """Return the unrolled loops, from the innermost, with their values."""
-    found: dict[int, range] = {}
-    for at in reversed(range(len(domain.loops))):
-        known, checks = _known_range(domain.loops[at])
+    loops: dict[int, range] = {}
+    for loop in reversed(range(len(domain.loops))):
+        known, checks = _known_range(domain.loops[loop])
         if known is None or (checks and not is_tiled):
             break
         copies *= len(known)
         if copies > _MAX_COPIES:
             break
-        found[at] = known
-    return found
+        loops[loop] = known
+    return loops
 
 
 def _known_range(level: Level) -> tuple[range | None, list[Inequality]]:
@@ -682,25 +682,25 @@ def _known_range(level: Level) -> tuple[range | None, list[Inequality]]:
     Return ``None`` for the values if a side has no such bound.
     """
     alone = [
-        [each for each in side if sum(map(bool, each.coefficients)) == 1]
+        [form for form in side if sum(map(bool, form.coefficients)) == 1]
         for side in (level.lower, level.upper)
     ]
     if not all(len(side) == 1 for side in alone):
         return None, []
     (low,), (high,) = alone
-    up = next(each for each in low.coefficients if each)
-    down = next(each for each in high.coefficients if each)
-    checks = [each for each in (*level.lower, *level.upper) if each not in (low, high)]
+    up = next(a for a in low.coefficients if a)
+    down = next(a for a in high.coefficients if a)
+    checks = [form for form in (*level.lower, *level.upper) if form not in (low, high)]
     return range(-(low.constant // up), high.constant // -down + 1), checks
 
 
 def lanes_of(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the output dimensions of neighboring work-items: enough to fill a vector."""
-    found: list[int] = []
-    for at in reversed(range(len(shape))):
-        if shape[at] > 1 and prod(shape[each] for each in found) < VECTOR:
-            found.append(at)
-    return tuple(found[::-1]) or tuple(range(len(shape))[-1:])
+    lanes: list[int] = []
+    for axis in reversed(range(len(shape))):
+        if shape[axis] > 1 and prod(shape[lane] for lane in lanes) < VECTOR:
+            lanes.append(axis)
+    return tuple(lanes[::-1]) or tuple(range(len(shape))[-1:])
 
 
 def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
@@ -718,7 +718,7 @@ def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
     ):
         return 0, 0
     sizes = [box.high - box.low + 1 for box in domain.boxes[len(domain.solved) :]]
-    divided = max(range(len(sizes)), key=lambda at: (sizes[at], at))
+    divided = max(range(len(sizes)), key=lambda part: (sizes[part], part))
     wanted = _SHARES // elements
     while wanted > sizes[divided] // 16:  # a power of two, so that shapes of a class share it
         wanted //= 2
@@ -739,21 +739,21 @@ def tiled(
     if len(lanes) > 1 and is_tileable(domain, lanes[-1], may_mask):
         return lanes_of(shape[: lanes[-1]]), Tile(lanes[-1], shape[lanes[-1]])
     dimensions = [
-        at
-        for at, extent in enumerate(shape)
-        if at not in lanes and extent >= 4 and is_tileable(domain, at, may_mask)
+        axis
+        for axis, extent in enumerate(shape)
+        if axis not in lanes and extent >= 4 and is_tileable(domain, axis, may_mask)
     ]
     if not dimensions:
         return lanes, None
     # The elements of a tile share a loaded vector if possible, and not only a loaded number.
-    best = max(dimensions, key=lambda at: (_shares_vectors(domain, at, lanes[-1]), shape[at]))
+    best = max(dimensions, key=lambda axis: (_shares_vectors(domain, axis, lanes[-1]), shape[axis]))
     return lanes, Tile(best, _length_of_tiles(shape[best]))
 
 
 def _shares_vectors(domain: Domain, dimension: int, lane: int) -> bool:
     """Return whether elements along a dimension share an operand that differs along the lanes."""
     across, along = (
-        next((at for at, each in enumerate(domain.solved) if each.row == row), None)
+        next((index for index, solved in enumerate(domain.solved) if solved.row == row), None)
         for row in (dimension, lane)
     )
     return any(
@@ -778,19 +778,19 @@ def is_tileable(domain: Domain, dimension: int, may_mask: bool) -> bool:
 
     With ``may_mask`` short loops are the same, whose values have conditions.
     """
-    at = next((at for at, each in enumerate(domain.solved) if each.row == dimension), None)
-    if at is None or domain.solved[at].divisor != 1 or any(domain.solved[at].terms):
+    w = next((w for w, solved in enumerate(domain.solved) if solved.row == dimension), None)
+    if w is None or domain.solved[w].divisor != 1 or any(domain.solved[w].terms):
         return False
-    if any(other.terms[at] for other in domain.solved[at + 1 :]):
+    if any(other.terms[w] for other in domain.solved[w + 1 :]):
         return False
-    if any(check.row == dimension or check.terms[at] for check in domain.checks):
+    if any(check.row == dimension or check.terms[w] for check in domain.checks):
         return False
-    if any(each.coefficients[at] for each in domain.guards):
+    if any(form.coefficients[w] for form in domain.guards):
         return False
     for number, level in enumerate(domain.loops, len(domain.solved)):
         known, _ = _known_range(level)
         is_masked = may_mask and known is not None and len(known) <= _MAX_LITERAL
         is_masked &= _one_value(level, number) is None
-        if not is_masked and any(each.coefficients[at] for each in (*level.lower, *level.upper)):
+        if not is_masked and any(form.coefficients[w] for form in (*level.lower, *level.upper)):
             return False
-    return any(not any(t.coefficients[at] for t in terms) for terms in domain.operands)
+    return any(not any(t.coefficients[w] for t in terms) for terms in domain.operands)

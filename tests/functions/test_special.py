@@ -298,6 +298,7 @@ def test_out_and_where() -> None:
     np.testing.assert_allclose(dp.special.erf([0.0, 1.0]).asnumpy(), [0, math.erf(1)])
 
 
+@pytest.mark.usefixtures("tests_options")  # it counts kernels
 def test_one_kernel_computes_an_expression() -> None:
     x = dp.asarray(np.linspace(0, 1, 200_000))  # enough to compile a kernel for one call
     explained = dp.explain(dp.special.erf(x) * 2 + 1)
