@@ -445,7 +445,9 @@ def basic_index(
         IndexError: an integer is outside its axis, or there are too many entries.
     """
     entries = index if type(index) is tuple else (index,)
-    consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    consumed = 0
+    for entry in entries:  # A generator is a call for each entry.
+        consumed += entry is not None and entry is not Ellipsis
     new_shape: list[int] = []
     new_strides: list[int] = []
     start_of_all = offset

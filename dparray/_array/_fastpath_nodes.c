@@ -149,9 +149,10 @@ static int is_pending_number(PyObject *node)
 }
 
 /* An operation on one or two pending arrays and arrays in memory, or on one and a number of Python's,
- * as `defer` makes it, or a fold of all elements of one; NULL without an exception where it is not
- * this simple. */
-static PyObject *record_node(PyObject *op, PyObject *cost_of_op, PyObject *x, PyObject *y, int folds)
+ * as `defer` makes it, or a reduction of one to a shape; NULL without an exception where it is not this
+ * simple. */
+static PyObject *record_node(PyObject *op, PyObject *cost_of_op, PyObject *x, PyObject *y,
+                             PyObject *shape)
 {
     int count = y ? 2 : 1;
     PyObject *operands[] = {x, y}, *nodes[2] = {NULL, NULL}, *notes[2] = {NULL, NULL}, *like = NULL;
@@ -206,16 +207,16 @@ static PyObject *record_node(PyObject *op, PyObject *cost_of_op, PyObject *x, Py
     put(node, node_slots[SIGNATURE], signature);
     for (int which = DTYPE; which <= USM_TYPE; which++)
         put(node, node_slots[which], PART(like, which));
-    if (folds) {
-        PyObject *nothing = PyTuple_New(0), *one = PyLong_FromLong(1);
-        if (nothing && one) {
-            put(node, node_slots[SHAPE], nothing);
-            put(node, node_slots[ELEMENTS], one);
-        }
-        Py_XDECREF(nothing);
-        Py_XDECREF(one);
-        if (!nothing || !one)
+    if (shape) {
+        Py_ssize_t elements = 1;
+        for (Py_ssize_t axis = 0; axis < PyTuple_Size(shape); axis++)
+            elements *= PyLong_AsSsize_t(PyTuple_GetItem(shape, axis));
+        PyObject *size = PyLong_FromSsize_t(elements);
+        if (!size)
             goto failed;
+        put(node, node_slots[SHAPE], shape);
+        put(node, node_slots[ELEMENTS], size);
+        Py_DECREF(size);
     }
     for (int which = LAYOUT; which <= ARRAY; which++)
         put(node, node_slots[which], Py_None);
@@ -251,16 +252,16 @@ refused:
 
 static PyObject *lazy_operation_as(PyObject *op, PyObject *cost_of_op, PyObject *x, PyObject *y)
 {
-    return record_node(op, cost_of_op, x, y, 0);
+    return record_node(op, cost_of_op, x, y, NULL);
 }
 
-/* lazy_fold(x, op, cost): the array of a fold of all elements; None where it is not this simple. */
+/* lazy_fold(x, op, cost, shape): the array of a reduction; None where it is not this simple. */
 static PyObject *lazy_fold(PyObject *module, PyObject *args)
 {
-    PyObject *x, *op, *cost;
-    if (!PyArg_ParseTuple(args, "OOO", &x, &op, &cost))
+    PyObject *x, *op, *cost, *shape;
+    if (!PyArg_ParseTuple(args, "OOOO!", &x, &op, &cost, &PyTuple_Type, &shape))
         return NULL;
-    PyObject *made = record_node(op, cost, x, NULL, 1);
+    PyObject *made = record_node(op, cost, x, NULL, shape);
     if (made || PyErr_Occurred())
         return made;
     Py_RETURN_NONE;

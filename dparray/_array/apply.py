@@ -321,6 +321,10 @@ def operate(
     return array_of_operation(op, operands, signature, shape, placement, keeps_order)
 
 
+#: Records a reduction of floats in C, if the compiled module exists; ``None`` if it is not simple.
+make_lazy_fold: Callable[[ndarray, Reduce, int, tuple[int, ...]], ndarray | None] | None = None
+
+
 def reduce_array(
     reduction: Reduction,
     x: ndarray,
@@ -349,31 +353,16 @@ def reduce_array(
         if small is not None:
             return small
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
+    is_simple = loop_dtype == dtype == x.dtype and not (scalars or _hooks.subscribers)
+    if is_simple and make_lazy_fold is not None and shape.count(0) == 0:
+        pending = make_lazy_fold(x, op, REDUCTION_COST, shape)
+        if pending is not None:
+            return pending
     # float16 is reduced in single precision, and rounded once.
     wide = np.dtype(np.float32) if loop_dtype.char == "e" else loop_dtype
     loops = (*[wide] * (1 + len(scalars)), dtype)
     placement = placement_of(x)
     return array_of_operation(op, (x, *scalars), loops, shape, placement)
-
-
-#: Records a reduction in C, if the compiled module exists.
-make_lazy_fold: Callable[[ndarray, Reduce, int], ndarray | None] | None = None
-_WHOLE: dict[tuple[str, int], Reduce] = {}
-
-
-def lazy_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
-    """Return a pending reduction of all elements in the array's dtype, created by the compiled
-    module; ``None`` if the case is not simple or the host reduces immediately.
-    """
-    if make_lazy_fold is None or _hooks.subscribers or not x._size:
-        return None
-    if x._block is not None and x._size <= limits.folded_elements:
-        return None
-    key = (reduction.name, len(x._shape))
-    op = _WHOLE.get(key)
-    if op is None:
-        op = _WHOLE[key] = Reduce(reduction, tuple(range(len(x._shape))), False)
-    return make_lazy_fold(x, op, REDUCTION_COST)
 
 
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:

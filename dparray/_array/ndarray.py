@@ -35,7 +35,7 @@ from dparray._layout import Block, Layout
 from dparray._runtime import queues
 from dparray.device import Device
 from dparray.memory import copies, pool
-from dparray.memory.blocks import is_read_only
+from dparray.memory.blocks import BorrowedBlock
 from dparray.memory.libraries import library_of, usm
 from dparray.memory.packed import PackedArray
 
@@ -370,11 +370,10 @@ class ndarray(Methods):
 
         Shape, strides and offset belong to a view of this array, relative to its own layout.
         """
-        if not has_memory(self):
+        if self._block is None and self._host_view is None:
             return _view_of_pending(self, shape, strides, offset, dtype)
-        return ndarray._from_layout(
-            self.block, offset, shape, strides, self.dtype if dtype is None else dtype
-        )
+        dtype = self.dtype if dtype is None else dtype
+        return ndarray._from_layout(self._block or self.block, offset, shape, strides, dtype)
 
 
 def as_method(function: Function) -> Function:
@@ -439,7 +438,7 @@ def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
         and x._dtype.char != "E"  # type: ignore[comparison-overlap]
         and host.can_compute(x.queue, x.usm_type)
         # The fast path writes through the view without any check.
-        and not is_read_only(x._block)
+        and not (type(x._block) is BorrowedBlock and x._block.is_read_only)
     ):
         return copies.host_view(Layout(x._block, x._offset, x._shape, x._strides, x._dtype))
     return None
@@ -592,7 +591,7 @@ def _give_pending_memory(x: ndarray) -> None:
     whole, view = (None, None) if alias is None else (alias.whole(), alias.view())
     if whole is None or view is None:
         whole, view = x, None
-    node = whole._node
+    node = whole._node_kept
     if node.layout is None:
         evaluate.evaluate(node)
     layout = node.layout
@@ -625,10 +624,11 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
 
 def readable_layout(x: ndarray) -> Any:
     """Return a layout for reading; a pending view does not evaluate its whole array."""
-    if has_memory(x):
+    if x._block is not None or x._host_view is not None:
         return x
-    if living_alias(x) is None:
-        _give_memory(x)
+    if x._alias is None or living_alias(x) is None:
+        with dependents.lock:
+            _give_pending_memory(x)
     else:
         evaluate.evaluate(x._node)
-    return x._node.layout
+    return x._node_kept.layout

@@ -8,7 +8,8 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array.apply import copy_of
-from dparray._array.assignment import assign, writable_layout, write
+from dparray._array.assignment import writable_layout, write
+from dparray._array.host_fastpath import write_small
 from dparray._array.ndarray import (
     as_method,
     give_memory,
@@ -43,9 +44,14 @@ def __setitem__(self: ndarray, index: Any, value: Any) -> None:
     if index is Ellipsis:
         write(self, value, layout, "x[...] = value")
     elif _layout.is_basic_index(index):
-        view = self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
-        if type(value) is not ndarray or not _is_same(view, value):
-            assign(view, value)
+        block, offset, shape, strides, dtype = layout
+        shape, strides, offset = _layout.basic_index(shape, strides, offset, index)
+        view = ndarray._from_layout(block, offset, shape, strides, dtype)
+        if type(value) is ndarray and _is_same(view, value):
+            return
+        if not write_small(view, Ellipsis, value):
+            layout = _layout.Layout(block, offset, shape, strides, dtype)
+            write(view, value, layout, "x[...] = value")
     else:
         self._put_advanced(index, value)
 

@@ -95,9 +95,10 @@ def _source_of_copy(x: ndarray) -> Any:
     """Return the layout that a pending copy, such as ``x[3]``, would copy, because reading it saves
     a launch on a GPU; ``None`` for other arrays.
     """
-    if has_memory(x) or traits_of(x.queue).shares_memory:
+    is_pending = x._block is None and x._host_view is None
+    if not is_pending or traits_of(x.queue).shares_memory:
         return None
-    node = x._node
+    node = x._node_kept
     operands = node.operands  # If another thread has computed the node, it has no operands.
     if node.op is not CONVERT or len(operands) != 1 or not isinstance(operands[0], Node):
         return None

@@ -134,11 +134,7 @@ class Marks:
         with lock:
             self._done_at = max(self._done_at, count)
 
-    def is_after_others(self, mark: Mark | None) -> bool:
-        """Return whether work with unknown memory is complete, or precedes a launch."""
-        others_at = self._others_at
-        return others_at <= self._done_at or (mark is not None and others_at <= mark[1])
-
-    def is_after_all(self, mark: Mark) -> bool:
-        """Return whether no work was added after a launch."""
+    def note_launch_done(self, mark: Mark) -> bool:
+        """Record that a launch is complete; return whether no work was added after it."""
+        self.note_done(mark[1])
         return self._last is mark[0] and self._others_at <= mark[1]

@@ -57,36 +57,25 @@ def evaluate(*nodes: Node) -> None:
     with lock:
         if deferred_placement.nodes:
             nodes = tuple(deferred_placement.evaluate(nodes))
-        if len(nodes) == 1:
-            node = nodes[0]
-            if node.layout is None:
-                _evaluate_group(nodes)
-            return
-        for group in grouped(nodes):
-            # An earlier group may have computed some of these nodes for itself.
-            left = [node for node in group if node.layout is None]
-            if left:
-                _evaluate_group(left)
-
-
-def _evaluate_group(nodes: Sequence[Node]) -> None:
-    """Compute pending nodes of one shape and placement."""
-    if nodes[0].size == 0:  # There is nothing to compute, so the operands stay pending.
-        for node in nodes:
-            node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype, node.axes))
-        return
-    order = pending_order(nodes)
-    while host_maps.holds and host_maps.before_read(*memory_read_by(order)):
-        # Other threads may have computed some meanwhile.
-        nodes = [node for node in nodes if node.layout is None]
-        order = pending_order(nodes)
-    if not order:
-        return
-    if len(nodes) == 1 and nodes[0].cost <= limits.STORING_COST:  # nothing is worth storing
-        compute(order, nodes)
-        return
-    held = externally_referenced(nodes, order)
-    compute(order, nodes, held, siblings_of(order))
+        for group in (nodes,) if len(nodes) == 1 else grouped(nodes):
+            if group[0].size == 0:  # There is nothing to compute, so the operands stay pending.
+                for node in group:
+                    if node.layout is None:
+                        place = node.queue, node.usm_type
+                        node.complete(allocate(*place, node.shape, node.dtype, node.axes))
+                continue
+            order = pending_order(group)
+            while host_maps.holds and host_maps.before_read(*memory_read_by(order)):
+                order = pending_order(group)  # Other threads may have computed some meanwhile.
+            if not order:
+                continue
+            # Also an earlier group may have computed some of these nodes for itself.
+            roots = group if len(group) == 1 else [node for node in group if node.layout is None]
+            if len(roots) == 1 and roots[0].cost <= limits.STORING_COST:
+                compute(order, roots)  # nothing is worth storing
+            else:
+                held = externally_referenced(roots, order) if len(order) > len(roots) else ()
+                compute(order, roots, held, siblings_of(order))
 
 
 def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -103,7 +92,7 @@ def compute_inner(root: Node) -> None:
 
     All of it is computed if one kernel can: a product's, or one that reads extended parts in place.
     """
-    order = pending_order([root])
+    order = pending_order((root,))
     if with_tail(order, [root]) is not None or any(map(is_extended, order)):
         evaluate(root)
         return
@@ -147,8 +136,8 @@ def compute(
         written = None
     else:
         numbers = canonical.numbers
-        if len(roots) == 1 and not (held or siblings):
-            asked = (len(order) - 1,), (), 0
+        if len(roots) <= 1 and not (held or siblings):
+            asked = (len(order) - 1,) if roots else (), (), 0
         else:
             asked = (
                 tuple([-1 - numbers[id(node)] for node in roots]),

@@ -200,11 +200,13 @@ def run(
     values: list[Any] = []
     for slot in work.reads:
         layout = layouts[slot]
-        queues.wait_to_read(layout.block)
+        if layout.block.queue in queues.working:
+            queues.wait_to_read(layout.block)
         values.append(copies.host_view(layout))
     for slot in work.writes:
         layout = layouts[slot]
-        queues.wait_to_write(layout.block)
+        if layout.block.queue in queues.working:
+            queues.wait_to_write(layout.block)
         values.append(copies.host_view(layout))
     queue = layout.block.queue
     for number, convert in work.scalars:
@@ -238,7 +240,7 @@ def _carry_out(work: HostOperations, values: list[Any], queue: Any, usm_type: st
     calls = work.calls
     if len(calls) == 1:
         call = calls[0]
-        call.function([values[each] for each in call.operands], values[call.out])
+        call.function(list(map(values.__getitem__, call.operands)), values[call.out])
         return
     values += [None] * work.results
     blocks: dict[int, Block] = {}

@@ -315,8 +315,8 @@ def _assemble_into(
     out = np.empty(shape, dtype) if out is None else out
     if op.fills:
         _zero_around(out, op.boxes[0])
-    for to, part in op.parts(out, operands):
-        _copy(to, part.astype(dtype, copy=False))
+    for to, operand, source in op.indices:
+        _copy(out[to], operands[operand][source].astype(dtype, copy=False))
     return out
 
 

@@ -126,8 +126,8 @@ def _operation(
     if type(op) is Assembly:
         if op.fills:
             out[...] = 0
-        for to, part in op.parts(out, operands):
-            to[...] = part
+        for to, number, source in op.indices:
+            out[to] = operands[number][source]
         return
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]

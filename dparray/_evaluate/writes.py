@@ -80,8 +80,8 @@ def _store(value: Node | Scalar, target: Layout, is_owned: bool) -> None:
             value = _copied(value)
         is_lost = False
     if type(value) is Node and value.layout is None:
-        order = pending_order([value])
-        held = externally_referenced([value], order)
+        order = pending_order((value,))
+        held = externally_referenced([value], order) if len(order) > 1 else ()
         compute(order, [value], held, siblings_of(order), target=target)
     else:
         compute([], [], value=value, target=target)
@@ -112,7 +112,7 @@ def _read_by(value: Node) -> list[Layout]:
     """Return the layouts that computing a value reads."""
     if value.layout is not None:
         return [value.layout]
-    return memory_read_by(pending_order([value]))
+    return memory_read_by(pending_order((value,)))
 
 
 def _read_back(value: Node, target: Layout) -> None:
@@ -144,7 +144,7 @@ def flush_dependents(block: Block, value: Node | Scalar | None = None) -> None:
 def _settle(
     readers: Sequence[Callable[[], Node | None]], block: Block, value: Node | Scalar | None
 ) -> None:
-    order = pending_order([value]) if type(value) is Node else []
+    order = pending_order((value,)) if type(value) is Node else []
     inside = set(map(id, order))
     for node in _readers_among(order[:-1], block):
         if node.layout is None and is_referenced(node, inside):
@@ -199,7 +199,7 @@ def _overlaps(value: Node, target: Layout) -> bool:
     """
     block, offset, shape, strides, dtype = target
     memory = block.memory
-    order = pending_order([value])
+    order = pending_order((value,))
     for node in order:  # A generator here and in `_reads` is a call for each value.
         for read in layouts_of_whole(node):
             if read.block.memory is memory:

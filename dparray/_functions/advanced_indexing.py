@@ -25,6 +25,7 @@ from dparray._array.operands import (
     scalar_value,
     shared,
 )
+from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.indexing import check_inside, nonzero, taken_by_host
 from dparray._functions.single_precision import in_single, takes_bfloat16
@@ -307,16 +308,19 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     if mask is not None and can_select(x, mask):
         return selected(x, mask, placement)
     axis = _gathered_axis(x, index)
-    if axis is not None:
-        taken = taken_by_host("x[index]", x, named[1], axis, placement)
-        if taken is not None:
-            return taken
-    found: ndarray | None = compute(
-        "x[index]", named, host=lambda view, *views: view[index_for_numpy(index, views)]
-    )
-    if found is not None:
-        return found
-    view, arrays, first, _ = _split(x, index)
+    found: ndarray | None = None
+    if traits_of(placement.queue).shares_memory:
+        if axis is not None:
+            found = taken_by_host("x[index]", x, named[1], axis, placement)
+        if found is None:
+            found = compute(
+                "x[index]", named, host=lambda view, *views: view[index_for_numpy(index, views)]
+            )
+        if found is not None:
+            return found
+    view, arrays, first = x, [each for _, each in named[1:]], axis
+    if first is None:
+        view, arrays, first, _ = _split(x, index)
     if can_gather(view, arrays):
         found = gather(view, arrays, first, placement)
         if found is not None:

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
-from dparray._array.apply import apply, astype_array, choose_elements, lazy_fold, ops, reduce_array
+from dparray._array.apply import apply, astype_array, choose_elements, ops, reduce_array
 from dparray._array.assignment import assign, write_out
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
@@ -69,6 +69,8 @@ def accumulator_of(x: ndarray, dtype: Any, out: Any = None) -> np.dtype[Any]:
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(x.queue))
     found = _dtypes.accumulator(x.dtype)
+    if out is None:
+        return found
     if isinstance(out, ndarray) and out.dtype.kind == "b" and x.dtype.kind in "iu":
         return x.dtype  # NumPy's sums wrap in it before they become Booleans
     if not isinstance(out, ndarray) or not {x.dtype.kind, out.dtype.kind} & {"f", "c"}:
@@ -98,7 +100,7 @@ def reduce_over(
         *scalars: the scalar operands of the reduction.
         dtype: the dtype of the result; ``loop_dtype`` by default.
     """
-    axes = tuple(sorted(axes_of(name, x, axis)))
+    axes = tuple(range(x.ndim) if axis is None else sorted(axes_of(name, x, axis)))
     if type(keepdims) is not bool:
         keepdims = _layout.check_flag(name, "keepdims", keepdims)
     dtype = dtype or loop_dtype
@@ -115,7 +117,7 @@ def reduce_over(
     row = REDUCTIONS[kind]
     result = reduce_array(row, x, axes, keepdims, loop_dtype, dtype, *scalars)
     # As in an assignment, which is also NumPy's rule for reductions.
-    return write_out(name, result, out, casting="unsafe")
+    return result if out is None else write_out(name, result, out, casting="unsafe")
 
 
 def _of_nothing(
@@ -253,10 +255,6 @@ def sum(
     """
     if where is not True or initial is not None:
         return _from_initial("sum", sum, a, axis, dtype, out, keepdims, initial, where)
-    if dtype is None and out is None and axis is None and not keepdims and a._host_view is None:
-        pending = lazy_fold(REDUCTIONS["sum"], a)
-        if pending is not None:
-            return pending
     return reduce_over("sum", a, axis, accumulator_of(a, dtype, out), out, keepdims)
 
 

@@ -78,22 +78,20 @@ class Assembly(Op):
     Attributes:
         boxes: the boxes, which do not overlap. They cover the result unless ``fills`` is set.
         fills: whether there is one box, and the elements outside of it are zero.
+        indices: for each box, its index in the result, its operand, and its index there.
     """
 
     boxes: tuple[Box, ...] = ()
     fills: bool = False
-
-    def parts(self, out: Any, operands: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield each box as a part of the result and a part of an operand."""
-        for box in self.boxes:
-            part = operands[box.operand][_slices(box.source, box.shape)]
-            yield out[_slices(box.start, box.shape)], part
+    indices: tuple[tuple[Any, int, Any], ...] = ()
 
 
 @lru_cache(maxsize=4096)
 def assembly(name: str, boxes: tuple[Box, ...], fills: bool = False) -> Assembly:
     """Return the operation for some boxes: one object for equal boxes, since it is in plan keys."""
-    return Assembly(name, NO_UFUNC, name, expression="{0}", kinds="biufc", boxes=boxes, fills=fills)
+    indices = tuple([(_slices(*box[1::2]), box.operand, _slices(*box[2:])) for box in boxes])
+    of_boxes: dict[str, Any] = {"boxes": boxes, "fills": fills, "indices": indices}
+    return Assembly(name, NO_UFUNC, name, expression="{0}", kinds="biufc", **of_boxes)
 
 
 def is_assembled(node: Node | Scalar) -> bool:
@@ -131,8 +129,8 @@ def flattened(
     inner = tuple(
         [
             node.op
-            if is_assembled(node)
-            and not is_extended(node)
+            if type(node.op) is Assembly
+            and not node.op.fills
             and all(part.dtype == node.dtype for part in node.operands)  # type: ignore[union-attr]
             else None
             for node in operands

@@ -26,7 +26,6 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import LocalAccessor
 from dparray.kernel_api.constants import Constant
-from dparray.memory.blocks import is_read_only
 from dparray.memory.libraries import cuda_arrays
 from dparray.memory.packed import shaped
 
@@ -60,7 +59,7 @@ def _foreign(array: Any) -> tuple[str, Packed, Queue]:
     if not hasattr(cls, "__sycl_usm_array_interface__") and not cuda_arrays.is_array(array):
         raise TypeError(_unsupported(cls))
     layout = layout_of(array)
-    return *shaped(layout, is_read_only(layout.block)), layout.block.queue
+    return *shaped(layout), layout.block.queue
 
 
 def _integer(value: int) -> tuple[str, Packed]:

@@ -235,7 +235,7 @@ class KernelFunction:
             if not rounding.is_whole(size, traits.groups):
                 item += "+"
         elif type(index_space) is NdRange:
-            size, local = index_space.global_range, index_space.local_range
+            size, local = index_space._global_range, index_space._local_range
             item = _ND_ITEMS[len(size)]
         else:
             index_space = as_index_space(index_space)

@@ -54,7 +54,7 @@ _new = tuple.__new__  # A `__new__` of the class itself would cost one more call
 
 
 @lru_cache(maxsize=4096)
-def _numbers(
+def pack_numbers(
     kind: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[bytes, bytes, bytes, Any]:
     """Return the arguments of an array except its pointer: kinds, addresses around it, values.
@@ -73,14 +73,6 @@ def _numbers(
     )
 
 
-def pack_array(
-    memory: Any, pointer: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> Packed:
-    """Return an array at an address in ``memory``; strides in bytes."""
-    kinds, before, after, values = _numbers(POINTER, itemsize, shape, strides)
-    return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
-
-
 @lru_cache(maxsize=256)
 def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
     """Return local memory for each work-group, as an array of the shape.
@@ -92,7 +84,7 @@ def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
     strides = tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
     if dtype not in _LOCAL_PARTS:
         raise TypeError(f"local memory of {dtype.name}")
-    kinds, before, after, values = _numbers(LOCAL, itemsize, shape, strides)
+    kinds, before, after, values = pack_numbers(LOCAL, itemsize, shape, strides)
     part, parts = _LOCAL_PARTS[dtype]
     memory = LocalMemory(1, part, (count * parts, 1, 1))
     addresses = before + address_bytes(addressof(memory)) + after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import lru_cache
+from typing import Any
 
 from dparray import _hooks
 from dparray._driver import by_type, driver_of, order_of
@@ -123,24 +124,17 @@ def may_write(block: Block) -> bool:
     return queue not in working or _is_free(block, True)
 
 
-def wait_to_read(block: Block) -> None:
-    """Wait on the host for the work that writes memory."""
-    if block.queue in working:
-        _wait_for_memory(block, False)
+def _launch_on(order: Any, block: Block, writes: bool) -> tuple[bool, Mark | None]:
+    """Return the last launch that the host must wait for before it accesses a block.
 
-
-def wait_to_write(block: Block) -> None:
-    """Wait on the host for the work that reads or writes memory."""
-    if block.queue in working:
-        _wait_for_memory(block, True)
-
-
-def _mark_of(block: Block, writes: bool) -> tuple[bool, Mark | None]:
-    """Return the last launch that the host must wait for, if all launches are known."""
-    memory = block.segment
-    if memory is None or memory.is_shared:
-        return block.memory is None, None
-    return True, memory.used if writes else memory.written
+    The first value is whether no other work may use the block's memory.
+    """
+    memory, mark, is_known = block.segment, None, block.memory is None
+    if memory is not None and not memory.is_shared:
+        is_known, mark = True, memory.used if writes else memory.written
+    others_at = order._others_at  # The memory of this work is unknown.
+    is_past = others_at <= order._done_at or (mark is not None and others_at <= mark[1])
+    return is_known and is_past, mark
 
 
 def _is_free(block: Block, writes: bool) -> bool:
@@ -150,22 +144,25 @@ def _is_free(block: Block, writes: bool) -> bool:
         return True
     driver = by_type[type(queue)]
     order = driver.order_of(queue)
-    is_known, mark = _mark_of(block, writes)
+    is_known, mark = _launch_on(order, block, writes)
     if not is_known or queue in mapped:
         return False
     if mark is not None:
         if not driver.is_done(mark[0]):
             return False
         order.note_done(mark[1])
-    return bool(order.is_after_others(mark))
+    return True
 
 
-def _wait_for_memory(block: Block, writes: bool) -> None:
+def wait_to_read(block: Block, writes: bool = False) -> None:
+    """Wait on the host for the work that writes memory, or also for the work that reads it."""
     queue = block.queue
+    if queue not in working:
+        return
     driver = by_type[type(queue)]
     order = driver.order_of(queue)
-    is_known, mark = _mark_of(block, writes)
-    if not is_known or not order.is_after_others(mark):
+    is_known, mark = _launch_on(order, block, writes)
+    if not is_known:
         wait(queue)
     elif mark is not None:
         work = working.get(queue)
@@ -175,9 +172,14 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
             durations.note_wait(queue, start)
         if _hooks.subscribers:
             _hooks.emit("wait", queue=queue, start=start)
-        order.note_done(mark[1])
-        if order.is_after_all(mark):
+        if order.note_launch_done(mark):
             _forget_work(queue, work)
+
+
+def wait_to_write(block: Block) -> None:
+    """Wait on the host for the work that reads or writes memory."""
+    if block.queue in working:
+        wait_to_read(block, True)
 
 
 def sibling_queue(queue: Queue) -> Queue:

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.allocation import from_host
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import astype_array, choose_elements, ops
 from dparray._array.assignment import assign, writable_layout
 from dparray._array.ndarray import materialize, ndarray
 from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
+from dparray._layout import is_contiguous
 from dparray._placement import Placement
 from dparray._runtime.queues import wait_to_read, wait_to_write
-from dparray.algorithms.ranges import WORDS, kernel_of, new
+from dparray.algorithms.ranges import WORDS, kernel_of
 from dparray.device import supports_usm
 from dparray.kernel_api import Range
 from dparray.kernels.gather import make_gather_kernel
@@ -29,7 +30,7 @@ def can_gather(x: ndarray, positions: Sequence[ndarray]) -> bool:
     return (
         not traits_of(x.queue).shares_memory
         and x.size > 0
-        and x.flags.c_contiguous
+        and is_contiguous(x.shape, x.strides, x.itemsize)
         and all(each.size > 0 and each.dtype.kind in "iu" for each in positions)
     )
 
@@ -47,7 +48,7 @@ def gather(x: ndarray, positions: Sequence[ndarray], axis: int, where: Placement
         where: the placement of the result.
     """
     flat, shape = _as_one_axis(x, positions, axis)
-    out = new(shape, x.dtype, where)
+    out = empty_on(where, shape, x.dtype)
     fault = _Fault(where.queue)
     _launch("get", x, flat, out, slice(axis, axis + len(positions)), fault)
     return None if fault.is_set() else out
@@ -79,7 +80,7 @@ def put(x: ndarray, positions: Sequence[ndarray], axis: int, value: Any) -> bool
         and value.flags.c_contiguous
         and materialize(value).block.memory is not memory
     ):
-        values = new(shape, x.dtype, where)
+        values = empty_on(where, shape, x.dtype)
         assign(values, value, function)
     axes, fault = slice(axis, axis + len(positions)), _Fault(where.queue)
     _launch("check", x, flat, flat, axes, fault)
@@ -105,13 +106,20 @@ def _launch(role: str, x: ndarray, flat: ndarray, other: Any, axes: slice, fault
     if role == "check":
         is_flat, size = True, flat.size
     elif isinstance(other, ndarray):
-        other = other.reshape(-1).view(word)
+        other = _all_words(other, word)
     call_kernel(
         kernel_of(make_gather_kernel, is_flat, flat.dtype.kind == "i", role, size < 1 << 32),
         Range(size),
-        *(x.reshape(-1).view(word), flat.reshape(-1), other, fault.array),
+        *(_all_words(x, word), flat if flat.ndim == 1 else flat.reshape(-1), other, fault.array),
         *(np.int64(extent), np.int64(inner)),
     )
+
+
+def _all_words(x: ndarray, word: np.dtype[Any]) -> ndarray:
+    """Return the elements of a C-contiguous array as integers along one axis."""
+    block, offset = materialize(x)[:2]
+    shape = (x.nbytes // word.itemsize,)
+    return ndarray._from_layout(block, offset, shape, (word.itemsize,), word)
 
 
 class _Fault:
@@ -120,7 +128,7 @@ class _Fault:
     def __init__(self, queue: Any) -> None:
         self._view = None
         if supports_usm(traits_of(queue), "host"):
-            self.array = new(1, np.int32, Placement(queue, "host"))
+            self.array = empty_on(Placement(queue, "host"), (1,), _dtypes.int32)
             layout = materialize(self.array)
             wait_to_write(layout.block)
             self._view = host_view(layout)

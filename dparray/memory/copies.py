@@ -57,9 +57,13 @@ def host_view(layout: Layout) -> np.ndarray:
     if 0 in layout.shape:  # The strides may reach any address.
         return np.empty(layout.shape, layout.dtype)
     block = layout.block
-    if isinstance(block, Positions):
-        return block.values(layout)
-    return np.ndarray(layout.shape, layout.dtype, block.host_bytes, layout.offset, layout.strides)
+    segment = block.segment
+    memory = None if segment is None else segment.host_bytes
+    if memory is None:
+        if isinstance(block, Positions):
+            return block.values(layout)
+        memory = block.host_bytes
+    return np.ndarray(layout.shape, layout.dtype, memory, layout.offset, layout.strides)
 
 
 #: Bytes of one chunk of a copy; between chunks it reports progress and can be interrupted.
@@ -124,12 +128,12 @@ def copy_to_host(layout: Layout) -> np.ndarray:
     openings = host_maps.openings
     if host_maps.holds:
         host_maps.before_read(layout)
-    nbytes = prod(layout.shape) * layout.dtype.itemsize
-    if nbytes > layout.dtype.itemsize and not traits_of(queue).shares_memory:
-        fallback.leaves(queue, nbytes)
     result = np.empty(layout.shape, layout.dtype)
+    nbytes, shares_memory = result.nbytes, traits_of(queue).shares_memory
+    if nbytes > layout.dtype.itemsize and not shares_memory:
+        fallback.leaves(queue, nbytes)
     start = time.perf_counter()
-    if is_host_accessible(queue, block.usm_type):
+    if shares_memory or block.usm_type != "device":
         wait_to_read(block)
         start = time.perf_counter()
         _copy(result, host_view(layout), "copy to the host")
@@ -138,7 +142,7 @@ def copy_to_host(layout: Layout) -> np.ndarray:
             host_maps.before_read(layout)
             wait_to_read(block)
             _copy(result, host_view(layout), "copy to the host")
-    elif result.nbytes:
+    elif nbytes:
         if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
             layout = packed(layout)
         flat = result.reshape(-1).view(np.uint8)
@@ -150,7 +154,7 @@ def copy_to_host(layout: Layout) -> np.ndarray:
             event = driver.copy(queue, flat[first:last], device_bytes, last - first, before)
             driver.wait([event])
     if _hooks.subscribers:
-        _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes, start=start)
+        _hooks.emit("copy", source=queue, target="host", nbytes=nbytes, start=start)
     return result
 
 

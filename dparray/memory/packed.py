@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from dparray._driver.arguments import POINTER
 from dparray._dtypes import is_bfloat16
 from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
-from dparray._runtime.packing import Packed, pack_array, pack_pointer
+from dparray._runtime.packing import Packed, address_bytes, pack_numbers, pack_pointer
 from dparray._type_keys import TypeKey, code_of
-from dparray.memory.blocks import BorrowedBlock, is_read_only
+from dparray.memory.blocks import BorrowedBlock
 
 _ARRAY_TYPES = frozenset(
     ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -56,23 +57,21 @@ class PackedArray:
         Raises:
             TypeError: kernels do not support the element type.
         """
-        self.shaped = packed = shaped(self.layout, is_read_only(self.block))
+        self.shaped = packed = shaped(self.layout)
         return packed
 
 
-def shaped(layout: Layout, is_read_only: bool = False) -> tuple[str, Packed]:
-    """Return the type key of a layout, and its arguments with shape and strides.
-
-    Args:
-        layout: the layout.
-        is_read_only: whether its owner forbids writes.
+def shaped(layout: Layout) -> tuple[str, Packed]:
+    """Return the type key of a layout, and its arguments with shape and strides in bytes.
 
     Raises:
         TypeError: kernels do not support the element type.
     """
     block, offset, shape, strides, dtype = layout
-    key = array_key(dtype, shape, strides, is_read_only)
-    return key, pack_array(block.memory, block.pointer + offset, dtype.itemsize, shape, strides)
+    key = array_key(dtype, shape, strides, type(block) is BorrowedBlock and block.is_read_only)
+    kinds, before, after, values = pack_numbers(POINTER, dtype.itemsize, shape, strides)
+    pointer = address_bytes(block.pointer + offset)
+    return key, Packed(kinds, before + pointer + after, (values, block.memory))
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator
 from threading import RLock
 from typing import Any
+from weakref import ref
 
 from dparray import _hooks
 from dparray.device import USM_TYPES
@@ -116,7 +117,8 @@ class Pools:
                 hit = pool.misses == misses
                 if hit:
                     pool.hits += 1
-                block = pool.lend(segment)
+                block = Block(segment)
+                pool.lent[ref(block, pool.returned.append)] = segment
             except BaseException:
                 pool.take_back(segment)
                 raise
@@ -188,8 +190,10 @@ class Pools:
     def is_limited(self) -> bool:
         """Return whether there is a limit for any device."""
         with self._lock:
-            limits = [self._limit, *[owner.limit for owner in self._memories.values()]]
-            return limits.count(None) < len(limits)
+            for owner in self._memories.values():
+                if owner.limit is not None:
+                    return True
+            return self._limit is not None
 
     def in_use_on(self, queue: Any) -> int:
         """Return the bytes in blocks that arrays of one queue hold, of all USM types."""

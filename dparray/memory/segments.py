@@ -268,12 +268,6 @@ class Pool:
     def held(self) -> int:
         return sum(arena.held for arena in list(self.arenas.values()))
 
-    def lend(self, segment: Segment) -> Block:
-        """Return a block of a segment that is in no free list."""
-        block = Block(segment)
-        self.lent[ref(block, self.returned.append)] = segment
-        return block
-
     def take_back(self, segment: Segment) -> None:
         """Repair the state after an error or an interrupt during a request, whose block nobody
         received.

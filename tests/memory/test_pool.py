@@ -741,7 +741,7 @@ def test_threads_share_the_pools(driver: Driver, pools: Pools) -> None:
 
 
 def test_an_interrupt_at_any_instruction_leaves_the_bookkeeping_right() -> None:
-    of_the_pool = {Pools.allocate.__code__, Pool.lend.__code__, Pool.collect.__code__}
+    of_the_pool = {Pools.allocate.__code__, Pool.collect.__code__}
     of_the_pool.add(Block.__init__.__code__)
     left, interrupted, lost = 0, 0, 0
 

@@ -23,16 +23,17 @@ def wait(events: Sequence[Event], is_long: bool = False) -> None:
     The main thread polls, since no signal ends a wait in the driver.
     """
     check()
-    if waiting.is_main_thread():
-        for event in events:
-            waiting.poll(partial(_is_running, event), _BUSY)
-        return
+    is_main = waiting.is_main_thread()
     for event in events:
-        if not event.is_done:
+        if is_main:
+            waiting.poll(partial(_is_running, event), _BUSY)
+        elif not event.is_done:
             try:
                 event.raw.sync()
             except Exception as error:
                 raise failure(error, f"the work on {event.queue.name}") from None
+        if event.queue.kept:  # The pool waits for memory that is still referenced.
+            event.queue.release()
 
 
 def _is_running(event: Event) -> bool:
@@ -57,7 +58,6 @@ def wait_for_queue(queue: Queue) -> None:
 
 def wait_for_kept(queue: Queue) -> None:
     wait([event for event, _ in tuple(queue.kept)])
-    queue.release()
 
 
 def foreign_calls(queue: Queue) -> AbstractContextManager[None]:

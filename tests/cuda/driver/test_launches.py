@@ -345,3 +345,9 @@ def test_divisions_and_roots_are_approximate_only_with_fastmath(gpu: Any, is_fas
         assert (f"{approximate}.f32" in text) == is_fast, text
         assert (f"{rounded}.f32" in text) != is_fast, text
     assert ("fma.rn" in text) == is_fast
+
+
+def test_a_read_keeps_no_memory_once_it_is_complete(gpu: Any) -> None:
+    x = dp.ones(1 << 18, device=gpu) + 1
+    assert x.asnumpy()[0] == 2
+    assert not gpu.queue.kept  # The pool waits for memory that is still referenced.
