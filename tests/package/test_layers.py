@@ -69,7 +69,7 @@ BUDGETS = {
 TOTALS = {"package": 142_411, "core": 91_710, "satellites": 27_243}
 
 # The same for the tests.
-BUDGET_OF_TESTS = 101_000
+BUDGET_OF_TESTS = 101_210
 
 # Satellites in the folders of the core.
 SATELLITES = (
