@@ -280,9 +280,9 @@ def _magic_profile(shell: Any, line: str, cell: str | None = None) -> Profile:
     rest = compile("\n" * (len(source.splitlines()) - 1) + "compute()", "cell", "exec")
 
     def compute() -> None:
-        made = recorded.pending
-        evaluate(*made)
-        for queue in {x.queue for x in made}:
+        pending = recorded.pending
+        evaluate(*pending)
+        for queue in {x.queue for x in pending}:
             queues_module.wait(queue)
 
     with profile() as recorded:
@@ -396,13 +396,13 @@ def _complete(context: Any) -> Any:
 
     typed = context.text_until_cursor
     for completion in _COMPLETIONS:
-        found = completion.pattern.search(typed)
-        if found:
+        match = completion.pattern.search(typed)
+        if match:
             kind = completion.kind
-            words = [word for word in completion.words() if word.startswith(found["start"])]
+            words = [word for word in completion.words() if word.startswith(match["start"])]
             return {
                 "completions": [SimpleCompletion(text=word, type=kind) for word in words],
-                "matched_fragment": found["start"],
+                "matched_fragment": match["start"],
                 "suppress": bool(words),
             }
     return {"completions": []}

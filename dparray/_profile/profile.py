@@ -173,9 +173,9 @@ class Profile:
     def _foot(self) -> list[str]:
         """Return the notes that are printed below the table."""
         events = self.events
-        made = [event for event in events if event.kind == "allocate"]
-        peak = max((each.in_use for each in made), default=0)
-        fresh = sum(each.name.endswith("driver") for each in made)
+        allocations = [event for event in events if event.kind == "allocate"]
+        peak = max((event.in_use for event in allocations), default=0)
+        fresh = sum(event.name.endswith("driver") for event in allocations)
         lines = []
         if pending := self.pending:
             many = len(pending) > 1
@@ -185,8 +185,8 @@ class Profile:
                 "computes y"
             )
         lines += [
-            f"{self.seconds * 1e3:.1f} ms; {counted(len(made), 'allocation')}, {fresh} from the "
-            f"driver, at most {format_bytes(peak)} in use"
+            f"{self.seconds * 1e3:.1f} ms; {counted(len(allocations), 'allocation')}, {fresh} from "
+            f"the driver, at most {format_bytes(peak)} in use"
         ]
         for name, queue in self._recorder.queues.items():
             busy = sum(

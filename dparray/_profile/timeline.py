@@ -33,8 +33,8 @@ def row_of(record: Record) -> str:
 
 def rows_of(records: Sequence[Record]) -> list[str]:
     """Return the rows, queues first."""
-    found = dict.fromkeys(row_of(record) for record in records if record.kind != "allocate")
-    return sorted(found, key=lambda name: name.startswith("thread "))
+    names = dict.fromkeys(row_of(record) for record in records if record.kind != "allocate")
+    return sorted(names, key=lambda name: name.startswith("thread "))
 
 
 class _Lane:

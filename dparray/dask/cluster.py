@@ -56,7 +56,7 @@ class LocalCluster(SpecCluster):
         silence_logs: int | bool = logging.WARNING,
         **options: Any,
     ) -> None:
-        found = check_devices(devices)
+        chosen = check_devices(devices)
         if type(threads_per_worker) is not int or threads_per_worker < 1:
             raise ArgumentError(
                 f"LocalCluster: threads_per_worker is {threads_per_worker!r}; give an integer from "
@@ -65,8 +65,8 @@ class LocalCluster(SpecCluster):
         if device_memory_limit is not None:
             device_memory_limit = bytes_of("LocalCluster: device_memory_limit", device_memory_limit)
         workers = {}
-        for number, (device, place) in enumerate(zip(found, places_of(found), strict=True)):
-            limit = device_memory_limit or _share(device, found)
+        for number, (device, place) in enumerate(zip(chosen, places_of(chosen), strict=True)):
+            limit = device_memory_limit or _share(device, chosen)
             count = str(len(place["cores"]) if place["cores"] else threads_per_worker)
             workers[number] = {
                 "cls": Nanny,
@@ -83,7 +83,7 @@ class LocalCluster(SpecCluster):
                 },
             }
         #: The device of each worker.
-        self.devices = tuple(found)
+        self.devices = tuple(chosen)
         scheduler = {
             "cls": Scheduler,
             "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},

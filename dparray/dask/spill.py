@@ -43,11 +43,11 @@ def bytes_of(name: str, value: Any) -> int:
         ArgumentError: it is neither, or not positive.
     """
     try:
-        found = int(dask.utils.parse_bytes(value))
+        nbytes = int(dask.utils.parse_bytes(value))
     except (TypeError, ValueError):
         raise ArgumentError(
             f"{name}: {value!r} must be a number of bytes: an integer or a string such as '2GB'"
         ) from None
-    if found <= 0:
-        raise ArgumentError(f"{name}: {found} bytes; give a positive number")
-    return found
+    if nbytes <= 0:
+        raise ArgumentError(f"{name}: {nbytes} bytes; give a positive number")
+    return nbytes

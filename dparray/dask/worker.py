@@ -39,9 +39,9 @@ def _computed(run: Callable[..., Any], *args: Any, **options: Any) -> Any:
     if not isinstance(message, dict) or message.get("op") != "task-finished":
         return message
     try:
-        found = arrays_in(message["result"])
-        evaluate(*found)
-        for queue in {x.queue for x in found}:
+        arrays = arrays_in(message["result"])
+        evaluate(*arrays)
+        for queue in {x.queue for x in arrays}:
             queues.wait(queue)
     except Exception as error:
         failed: dict[str, Any] = dict(error_message(error))

@@ -146,8 +146,8 @@ def elementwise_call(
         raise unequal(name, rows, (own, x), Sharding(x.devices, None), line)
 
     def compute(values: Sequence[Any]) -> Any:
-        given = {**options, **dict(zip(keys, values[len(args) :], strict=True))}
-        return function(*values[: len(args)], **given)
+        arguments = {**options, **dict(zip(keys, values[len(args) :], strict=True))}
+        return function(*values[: len(args)], **arguments)
 
     results = on_each(name, sharding, compute, local)
     if out is not None:
@@ -368,8 +368,8 @@ def along_axis(
     x = args[0] if args else None
     if not isinstance(x, ShardedArray):
         raise ShardingError(f"{name}: the sharded array must be the first argument")
-    given = inspect.signature(function).bind(*args, **options).arguments
-    axis = given.get("axes" if "axes" in given else "axis", default)
+    arguments = inspect.signature(function).bind(*args, **options).arguments
+    axis = arguments.get("axes" if "axes" in arguments else "axis", default)
     sharded = x.sharding.axis
     axes = _axes(name, x, axis)
     if sharded in axes:
@@ -534,8 +534,8 @@ def _array_function(
     self: ShardedArray, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
     """Call the dparray function with the name of a NumPy function."""
-    given = {key: value for key, value in kwargs.items() if value is not np._NoValue}
-    return call(function.__name__, args, given)
+    options = {key: value for key, value in kwargs.items() if value is not np._NoValue}
+    return call(function.__name__, args, options)
 
 
 def _operator(name: str) -> tuple[Callable[..., Any], ...]:
