@@ -372,6 +372,9 @@ def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndar
     The operands have been checked to be on one queue, and are arrays of one dtype or scalars.
     """
     operands = (condition, x1, x2)
+    taken = dispatch_override("where", operands)
+    if taken is not NotImplemented:
+        return taken
     arrays = [x for x in operands if isinstance(x, ndarray)]
     like = x1 if isinstance(x1, ndarray) else x2
     shape = _layout.broadcast_shapes(function, [x.shape for x in arrays])

@@ -65,6 +65,8 @@ def shared(value: Any, *, copies_read_only: bool = True) -> Any:
 
 #: The method of classes that compute public functions of their arrays themselves.
 OVERRIDE = "__dparray_function__"
+#: The names of public functions whose bodies take arrays of such a class as they are.
+BODIES = "__dparray_bodies__"
 _NAMESPACES = ("dparray", *(f"dparray.{name}" for name in ("linalg", "fft", "special", "random")))
 
 
@@ -140,6 +142,11 @@ def public_function(function: str | Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def is_operand(function: str, value: Any) -> bool:
+    """Return whether the body of a public function takes a value as an array."""
+    return isinstance(value, ndarray) or function in getattr(type(value), BODIES, ())
+
+
 def foreign_operand(function: str, name: str, value: Any, queue: Queue | None = None) -> Exception:
     """Return the error for an operand that is neither an array nor a Python scalar.
 
@@ -186,7 +193,7 @@ def check_array(
     Raises:
         HostConversionError: it is anything else, such as a NumPy array.
     """
-    if isinstance(value, ndarray):
+    if is_operand(function, value):
         return value
     if isinstance(value, bool | int | float | complex | np.generic):
         if placement is None or placement.usm_type == "device":
@@ -293,7 +300,7 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
     else:
         return [value for _, value in named]
     named = tuple([(name, shared(value)) for name, value in named])
-    arrays = [each for each in named if isinstance(each[1], ndarray)] or [
+    arrays = [each for each in named if is_operand(function, each[1])] or [
         pair
         for name, value in named
         if isinstance(value, list | tuple)
@@ -301,7 +308,7 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
     ]
     placement = common_placement(function, arrays) if arrays else None
     checked = [check_array(function, name, value, placement) for name, value in named]
-    if not all(isinstance(value, ndarray) for _, value in named):
+    if not all(is_operand(function, value) for _, value in named):
         # A sequence may contain arrays of another queue.
         common_placement(function, [(name, x) for (name, _), x in zip(named, checked, strict=True)])
     return checked

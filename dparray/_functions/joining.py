@@ -22,6 +22,8 @@ from dparray._array.operands import (
     check_array,
     check_fits,
     check_out,
+    dispatch_override,
+    is_operand,
     named_arrays,
 )
 from dparray._driver import traits_of
@@ -73,7 +75,7 @@ def _arrays_in(nested: Any) -> Iterator[ndarray]:
     if isinstance(nested, list):
         for part in nested:
             yield from _arrays_in(part)
-    elif isinstance(nested, ndarray):
+    elif is_operand("block", nested):
         yield nested
 
 
@@ -124,14 +126,15 @@ def block(arrays: Any) -> ndarray:
     depth = _depth(arrays)
     most = max([depth, *(x.ndim for _, x in inside)])
 
-    def joined(nested: Any, level: int, name: str) -> ndarray:
+    def whole(nested: Any, level: int, name: str) -> ndarray:
         if isinstance(nested, list):
-            parts = [joined(part, level + 1, f"{name}[{at}]") for at, part in enumerate(nested)]
-            return concat(parts, axis=most - depth + level)
-        x = nested if isinstance(nested, ndarray) else _beside("block", name, nested, place)
+            names = [f"{name}[{at}]" for at in range(len(nested))]
+            parts = [whole(x, level + 1, own) for x, own in zip(nested, names, strict=True)]
+            return joined("block", list(zip(names, parts, strict=True)), most - depth + level)
+        x = nested if is_operand("block", nested) else _beside("block", name, nested, place)
         return reshape(x, (1,) * (most - x.ndim) + x.shape)
 
-    result = joined(arrays, 0, "arrays")
+    result = whole(arrays, 0, "arrays")
     return result if depth else result.copy()
 
 
@@ -355,13 +358,13 @@ def concat(
         >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
         array([1, 2, 3])
     """
-    return _joined("concat", named_arrays("concat", arrays), axis, out, dtype, casting)
+    return joined("concat", named_arrays("concat", arrays), axis, out, dtype, casting)
 
 
 concatenate = concat
 
 
-def _joined(
+def joined(
     function: str,
     named: list[tuple[str, ndarray]],
     axis: int | None,
@@ -378,6 +381,9 @@ def _joined(
         )
     if not named:
         raise ShapeError(f"{function}: at least one array is required")
+    taken = dispatch_override(concat, ([x for _, x in named],), axis=axis, dtype=dtype)
+    if taken is not NotImplemented:
+        return taken
     check_out(function, named, out)
     placement = common_placement(function, named if out is None else [*named, ("out", out)])
     if axis is None:
@@ -478,7 +484,7 @@ def stack(
         raise ShapeError(f"stack: the shapes {shapes} must be equal")
     at = _layout.normalize_axis("stack", axis, len(shapes[0]) + 1)
     named = [(name, expand_dims(x, at)) for name, x in named]
-    return _joined("stack", named, at, out, dtype, casting)
+    return joined("stack", named, at, out, dtype, casting)
 
 
 @public(small=np.vstack, mode="join")
@@ -492,7 +498,7 @@ def vstack(
         (2, 2)
     """
     named = [(name, two_dimensions(x)) for name, x in named_arrays("vstack", arrays)]
-    return _joined("vstack", named, 0, None, dtype, casting)
+    return joined("vstack", named, 0, None, dtype, casting)
 
 
 @public(small=np.hstack, mode="join")
@@ -511,7 +517,7 @@ def hstack(
         (name, reshape(x, (1,)) if x.ndim == 0 else x) for name, x in named_arrays("hstack", arrays)
     ]
     axis = 0 if named and named[0][1].ndim == 1 else 1
-    return _joined("hstack", named, axis, None, dtype, casting)
+    return joined("hstack", named, axis, None, dtype, casting)
 
 
 @public(small=np.dstack, mode="join")
@@ -523,7 +529,7 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
         (2, 3, 2)
     """
     named = [(name, three_dimensions(x)) for name, x in named_arrays("dstack", arrays)]
-    return _joined("dstack", named, 2)
+    return joined("dstack", named, 2)
 
 
 @public(small=np.column_stack, mode="join")
@@ -538,7 +544,7 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
         (name, reshape(x, (x.size, 1)) if x.ndim < 2 else x)
         for name, x in named_arrays("column_stack", arrays)
     ]
-    return _joined("column_stack", named, 1)
+    return joined("column_stack", named, 1)
 
 
 def _is_small_addition(x: ndarray, values: Any, axis: Any) -> bool:
@@ -558,7 +564,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
         >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
         array([1, 2, 3])
     """
-    return _joined("append", named_arrays("append", [x, values]), axis)
+    return joined("append", named_arrays("append", [x, values]), axis)
 
 
 @public()

@@ -30,7 +30,7 @@ from dparray._array.operands import (
 from dparray._driver import traits_of
 from dparray._evaluate import host, implementations, limits
 from dparray._functions.creation import zeros_like
-from dparray._functions.joining import stack
+from dparray._functions.joining import joined
 from dparray._functions.manipulation import (
     broadcast_to,
     diagonal,
@@ -86,6 +86,10 @@ MIN_ROWS_OF_PART = 16
 
 def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None) -> ndarray:
     """Compute the matrix product by NumPy's rules, after checking that operands share a queue."""
+    if type(x1) is not ndarray or type(x2) is not ndarray:
+        taken = dispatch_override(matmul, (x1, x2))
+        if taken is not NotImplemented:
+            return taken
     shape = _shape_of(x1, x2, function)
     named = [("x1", x1), ("x2", x2)]
     if out is not None:
@@ -618,7 +622,9 @@ def cross(
         (a[(at + 1) % 3] * b[(at + 2) % 3]) - (a[(at + 2) % 3] * b[(at + 1) % 3])
         for at in (range(3) if 3 in extents else (2,))
     ]
-    return stack(parts, axis=axisc) if 3 in extents else parts[0]
+    if 3 not in extents:
+        return parts[0]
+    return joined("cross", [("", expand_dims(part, axisc)) for part in parts], axisc)
 
 
 def matvec(

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dparray import _dtypes
-from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array, ops
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
+from dparray._functions.joining import joined
 from dparray._functions.manipulation import (
     expand_dims,
     reshape,
@@ -139,13 +139,8 @@ def _variables(
         loop_dtype = _dtypes.fit_device(loop_dtype, traits_of(placement.queue))
     else:
         loop_dtype = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(placement.queue))
-    shape = (sum(matrix.shape[0] for matrix in rows), rows[0].shape[1])
-    result = empty_on(placement, shape, loop_dtype)
-    start = 0
-    for matrix in rows:
-        result[start : start + matrix.shape[0]] = matrix
-        start += matrix.shape[0]
-    return result, weighing
+    together = [("", matrix) for matrix in rows]
+    return joined(function, together, 0, dtype=loop_dtype, casting="unsafe"), weighing
 
 
 @public()

@@ -6,6 +6,7 @@ Programs without gradients do not import this package. In: functions of arrays. 
 the same arguments that return derivatives. Imports: rows up to ``satellites``.
 """
 
+from dparray.gradients import bodies as bodies
 from dparray.gradients import constant as constant
 from dparray.gradients import loops as loops
 from dparray.gradients import operators as operators

@@ -11,7 +11,6 @@ from dparray._array.ndarray import ndarray
 from dparray._layout import is_basic_index
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import (
-    COMPOSED,
     ROWS_BY_NAME,
     WRITING,
     apply,
@@ -203,34 +202,11 @@ def _of_take_along_axis(g: Any, x: Any, indices: Any, axis: int | None = -1, **_
     return scatter(g, along(x.shape, indices, axis % x.ndim), Spec(x))
 
 
-def _compress(condition: Any, x: Any, axis: Any = None) -> Any:
-    at = dp.nonzero(dp.reshape(constants(condition), (-1,)))[0]
-    return dp.take(dp.reshape(x, (-1,)), at) if axis is None else dp.take(x, at, axis=axis)
-
-
 def _choose(at: Any, choices: Any, **options: Any) -> Any:
     if options:
         raise GradientError("choose: has a derivative without out= and mode= only")
     at = constants(at)
     return dp.select([at == number for number in range(len(choices))], list(choices))
-
-
-def _select(conditions: Any, choices: Any, default: Any = 0) -> Any:
-    made = default
-    for condition, choice in zip(reversed(list(conditions)), reversed(list(choices)), strict=True):
-        made = dp.where(condition, choice, made)
-    return made
-
-
-def _piecewise(x: Any, conditions: Any, functions: Any, *args: Any, **options: Any) -> Any:
-    conditions = list(conditions) if isinstance(conditions, list | tuple) else [conditions]
-    conditions = [dp.asarray(constants(condition)) for condition in conditions]
-    values = [f(x, *args, **options) if callable(f) else f for f in functions]
-    default = values.pop() if len(values) > len(conditions) else 0
-    # The last true condition decides, as in NumPy.
-    for condition, value in zip(conditions, values, strict=True):
-        default = dp.where(condition, value, default)
-    return dp.broadcast_to(default, x.shape)
 
 
 def _put(x: Any, indices: Any, values: Any, mode: str = "raise") -> None:
@@ -300,13 +276,6 @@ def _add_at(x: Any, key: Any, values: Any) -> None:
     write(x, result)
 
 
-def _delete(x: Any, obj: Any, axis: Any = None) -> Any:
-    if axis is None:
-        x, axis = dp.reshape(x, (-1,)), 0
-    kept = np.delete(np.arange(x.shape[axis]), _host(obj))
-    return dp.take(x, index_array(kept, x), axis=axis)
-
-
 def _insert(x: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if axis is None:
         x, axis = dp.reshape(x, (-1,)), 0
@@ -338,8 +307,7 @@ def _enter() -> None:
     ROWS_BY_NAME["scatter"] = Linear("scatter", _scattered_or_recorded, _of_scatter)
     register("take", Linear("take", dp.take, _of_take))
     register("take_along_axis", Linear("take_along_axis", dp.take_along_axis, _of_take_along_axis))
-    compose(globals(), "compress choose select piecewise delete insert")
-    COMPOSED[dp.extract] = _compress
+    compose(globals(), "choose insert")
     compose(globals(), "put put_along_axis place putmask copyto fill_diagonal", WRITING)
     WRITING[dp.add.at] = _add_at
     WRITING[ndarray.__setitem__] = setitem

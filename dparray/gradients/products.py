@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -95,64 +92,11 @@ def _einsum(text: Any, *operands: Any, **options: Any) -> Any:
 _EINSUM = Bilinear("einsum", dp.einsum, _of_einsum)
 
 
-def _vecdot(a: Any, b: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return dp.sum(conjugate(a) * b, axis=-1 if axis is None else axis, keepdims=keepdims)
-
-
 def _dot(a: Any, b: Any, /) -> Any:
     a, b = (x if is_array(x) else dp.asarray(x) for x in (a, b))
     if a.ndim == 0 or b.ndim == 0:
         return a * b
-    return a @ b if b.ndim <= 2 else _tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2,)))
-
-
-def _tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
-    if isinstance(axes, int):
-        first, second = list(range(a.ndim - axes, a.ndim)), list(range(axes))
-    else:
-        first, second = ([x] if isinstance(x, int) else list(x) for x in axes)
-    first, second = [i % a.ndim for i in first], [i % b.ndim for i in second]
-    rows = [i for i in range(a.ndim) if i not in first]
-    columns = [i for i in range(b.ndim) if i not in second]
-    count = math.prod(a.shape[i] for i in first)
-    left = dp.reshape(dp.permute_dims(a, (*rows, *first)), (-1, count))
-    right = dp.reshape(dp.permute_dims(b, (*second, *columns)), (count, -1))
-    shape = (*[a.shape[i] for i in rows], *[b.shape[i] for i in columns])
-    return dp.reshape(left @ right, shape)
-
-
-def _inner(a: Any, b: Any, /) -> Any:
-    if a.ndim == 0 or b.ndim == 0:
-        return a * b
-    return _tensordot(a, b, ((a.ndim - 1,), (b.ndim - 1,)))
-
-
-def _outer(a: Any, b: Any, /) -> Any:
-    return dp.reshape(a, (-1, 1)) * dp.reshape(b, (1, -1))
-
-
-def _kron(a: Any, b: Any, /) -> Any:
-    ndim = max(a.ndim, b.ndim)
-    a, b = (dp.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
-    rows = itertools.chain.from_iterable((n, 1) for n in a.shape)
-    columns = itertools.chain.from_iterable((1, n) for n in b.shape)
-    both = dp.reshape(a, tuple(rows)) * dp.reshape(b, tuple(columns))
-    return dp.reshape(both, tuple([m * n for m, n in zip(a.shape, b.shape, strict=True)]))
-
-
-def _cross(a: Any, b: Any, /, *args: Any, **options: Any) -> Any:
-    axis = options.pop("axis", None)
-    if args or options:
-        raise GradientError("cross: has a derivative with axis= only; move the axes first")
-    axis = -1 if axis is None else axis
-    a, b = dp.moveaxis(a, axis, -1), dp.moveaxis(b, axis, -1)
-    if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise GradientError("cross: has a derivative for vectors of three components only")
-    parts = [
-        a[..., (i + 1) % 3] * b[..., (i + 2) % 3] - a[..., (i + 2) % 3] * b[..., (i + 1) % 3]
-        for i in range(3)
-    ]
-    return dp.moveaxis(dp.stack(parts, axis=-1), -1, axis)
+    return a @ b if b.ndim <= 2 else dp.tensordot(a, b, ((-1,), (-2,)))
 
 
 def _of_convolve(place: int, g: Any, a: Any, b: Any) -> Any:
@@ -348,76 +292,11 @@ def _pull_expm(place: int, g: Any, r: Any, a: Any) -> Any:
     return dp.linalg.expm(dp.concatenate([upper, lower], axis=-2))[..., :n, n:]
 
 
-def _matrix_power(a: Any, n: int, /) -> Any:
-    if n < 0:
-        a, n = dp.linalg.inv(a), -n
-    made = None
-    while n:
-        if n & 1:
-            made = a if made is None else made @ a
-        n >>= 1
-        a = a @ a if n else a
-    return dp.broadcast_to(_eye(a.shape[-1], a), a.shape) if made is None else made
-
-
 def _pinv(a: Any, /, **options: Any) -> Any:
     if any(value is not None for value in options.values()):
         raise GradientError("pinv: has a derivative without a tolerance only")
     u, s, vh = dp.linalg.svd(a, full_matrices=False)
     return adjoint(vh) @ (adjoint(u) / dp.expand_dims(s, -1))
-
-
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    pair = isinstance(axis, tuple | list) and len(axis) == 2
-    is_matrix = pair or (axis is None and x.ndim == 2 and ord is not None)
-    if ord is None or ord == "fro" or (ord == 2 and not is_matrix):
-        squares = dp.real(x * dp.conj(x)) if x.dtype.kind == "c" else dp.square(x)
-        return dp.sqrt(dp.sum(squares, axis=None if axis is None else axis, keepdims=keepdims))
-    if is_matrix:
-        first, second = (-2, -1) if axis is None else axis
-        moved = dp.moveaxis(x, (first, second), (-2, -1))
-        if ord in (1, -1, np.inf, -np.inf):
-            sums = dp.sum(dp.abs(moved), axis=-2 if abs(ord) == 1 else -1)
-            made = (dp.max if ord > 0 else dp.min)(sums, axis=-1)
-        else:
-            s = dp.linalg.svdvals(moved)
-            if ord == "nuc":
-                made = dp.sum(s, axis=-1)
-            elif ord in (2, -2):
-                made = (dp.max if ord > 0 else dp.min)(s, axis=-1)
-            else:
-                raise GradientError(f"norm: ord={ord!r} has no derivative for matrices")
-        if keepdims:
-            for line in sorted((first % x.ndim, second % x.ndim)):
-                made = dp.expand_dims(made, line)
-        return made
-    if ord in (np.inf, -np.inf):
-        return (dp.max if ord > 0 else dp.min)(dp.abs(x), axis=axis, keepdims=keepdims)
-    if ord == 0:
-        raise GradientError("norm: ord=0 counts elements, and has no derivative")
-    if ord == 1:
-        return dp.sum(dp.abs(x), axis=axis, keepdims=keepdims)
-    return dp.sum(dp.abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
-
-
-def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    if axis is None:
-        made = _norm(dp.reshape(x, (-1,)), ord, 0)
-        return dp.reshape(made, (1,) * x.ndim) if keepdims else made
-    if isinstance(axis, tuple | list) and ord == 2:
-        return _norm(x, None, tuple(axis), keepdims)
-    return _norm(x, ord, axis, keepdims)
-
-
-def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    return _norm(x, ord, (-2, -1), keepdims)
-
-
-def _cond(x: Any, p: Any = None) -> Any:
-    if p in (None, 2, -2):
-        s = dp.linalg.svdvals(x)
-        return s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
-    return _norm(x, p, (-2, -1)) * _norm(dp.linalg.inv(x), p, (-2, -1))
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
@@ -430,24 +309,6 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     x = dp.linalg.solve_triangular(r, adjoint(q) @ b, lower=False)
     _, residuals, rank, s = dp.linalg.lstsq(constants(a), constants(b), rcond)
     return x, residuals, rank, s
-
-
-def _trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return dp.sum(dp.diagonal(x, offset, axis1, axis2), axis=-1)
-
-
-def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    if axes is not None:
-        raise GradientError("tensorsolve: axes= has no derivative; move the axes first")
-    shape = a.shape[b.ndim :]
-    solved = dp.linalg.solve(dp.reshape(a, (b.size, -1)), dp.reshape(b, (-1,)))
-    return dp.reshape(solved, shape)
-
-
-def _tensorinv(a: Any, ind: int = 2) -> Any:
-    shape = (*a.shape[ind:], *a.shape[:ind])
-    inverse = dp.linalg.inv(dp.reshape(a, (math.prod(a.shape[:ind]), -1)))
-    return dp.reshape(inverse, shape)
 
 
 def _cho_solve(factor: Any, b: Any, **_: Any) -> Any:
@@ -585,20 +446,12 @@ def _enter() -> None:
         register(f"fft.{name}", Linear(f"fft.{name}", getattr(fft, name), transposed))
     compose(
         globals(),
-        "einsum vecdot linalg.vecdot dot tensordot linalg.tensordot inner outer linalg.outer kron "
-        "cross linalg.cross convolve correlate trace linalg.pinv "
-        "linalg.matrix_power linalg.norm linalg.vector_norm linalg.matrix_norm "
-        "linalg.cond linalg.lstsq linalg.tensorsolve linalg.tensorinv linalg.cho_solve fft.hfft "
+        "einsum dot convolve correlate linalg.pinv linalg.lstsq linalg.cho_solve fft.hfft "
         "fft.ihfft",
     )
     composed: dict[str, Any] = {
-        "vdot": lambda a, b: _vecdot(dp.reshape(a, (-1,)), dp.reshape(b, (-1,))),
-        "matvec": lambda a, b: dp.squeeze(a @ dp.expand_dims(b, -1), axis=-1),
-        "vecmat": lambda a, b: dp.squeeze(dp.expand_dims(conjugate(a), -2) @ b, axis=-2),
         "linalg.eigvalsh": lambda a, *args, **options: linalg.eigh(a, *args, **options)[0],
-        "linalg.multi_dot": lambda arrays: functools.reduce(dp.matmul, arrays),
         "linalg.svdvals": lambda a: linalg.svd(a, full_matrices=False)[1],
-        "linalg.trace": lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
         "linalg.cho_factor": lambda a, lower=False, **_: (
             linalg.cholesky(a, upper=not lower),
             lower,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._layout import at_axis
 from dparray.exceptions import GradientError
 from dparray.gradients.calls import (
     COMPOSED,
@@ -141,111 +140,6 @@ def _diag(x: Any, k: int = 0) -> Any:
     return scatter(x, key, Spec(x).reshaped((size, size)))
 
 
-def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    size, sections = x.shape[axis], constants(indices_or_sections)
-    if isinstance(sections, int) and size % sections:
-        raise dp.exceptions.ShapeError(
-            f"split: {size} elements along axis {axis} are not divisible by {sections}; use "
-            "array_split"
-        )
-    return _array_split(x, sections, axis)
-
-
-def _array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    size = x.shape[axis]
-    parts = np.array_split(np.arange(size), constants(indices_or_sections))
-    bounds = [(int(part[0]), int(part[-1]) + 1) if part.size else (0, 0) for part in parts]
-    return [x[at_axis(axis % x.ndim, slice(start, stop))] for start, stop in bounds]
-
-
-def _unstack(x: Any, /, *, axis: int = 0) -> Any:
-    return tuple([x[at_axis(axis % x.ndim, number)] for number in range(x.shape[axis])])
-
-
-def _vstack(arrays: Any, **_: Any) -> Any:
-    return dp.concatenate(list(map(_atleast(2), arrays)), axis=0)
-
-
-def _hstack(arrays: Any, **_: Any) -> Any:
-    arrays = list(map(_atleast(1), arrays))
-    return dp.concatenate(arrays, axis=0 if arrays[0].ndim == 1 else 1)
-
-
-def _dstack(arrays: Any, **_: Any) -> Any:
-    return dp.concatenate([_atleast_3d(x) for x in arrays], axis=2)
-
-
-def _column_stack(arrays: Any) -> Any:
-    columns = [dp.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in arrays]
-    return dp.concatenate(columns, axis=1)
-
-
-def _atleast(n: int) -> Callable[..., Any]:
-    def reshaped(*arrays: Any) -> Any:
-        made = [
-            x if x.ndim >= n else dp.reshape(x, (1,) * (n - x.ndim) + x.shape)
-            for x in (x if is_array(x) else dp.asarray(x) for x in arrays)
-        ]
-        return made[0] if len(made) == 1 else tuple(made)
-
-    return reshaped
-
-
-def _atleast_3d(*arrays: Any) -> Any:
-    shapes = {0: lambda x: (1, 1, 1), 1: lambda x: (1, x.size, 1), 2: lambda x: (*x.shape, 1)}
-    made = [dp.reshape(x, shapes[x.ndim](x)) if x.ndim < 3 else x for x in arrays]
-    return made[0] if len(made) == 1 else tuple(made)
-
-
-def _block(arrays: Any) -> Any:
-    leaves = list(_blocks(arrays))
-    depth = _depth(arrays)
-    ndim = max([depth, *[getattr(x, "ndim", 0) for x in leaves]])
-
-    def joined(nested: Any, level: int) -> Any:
-        if isinstance(nested, list):
-            return dp.concatenate([joined(x, level + 1) for x in nested], axis=ndim - depth + level)
-        x = nested if is_array(nested) else dp.asarray(nested, sycl_queue=queue)
-        return dp.reshape(x, (1,) * (ndim - x.ndim) + x.shape)
-
-    queue = next(leaves_of(leaves)).queue
-    return joined(arrays, 0)
-
-
-def _blocks(nested: Any) -> Any:
-    if isinstance(nested, list):
-        for part in nested:
-            yield from _blocks(part)
-    else:
-        yield nested
-
-
-def _depth(nested: Any) -> int:
-    return 1 + _depth(nested[0]) if isinstance(nested, list) else 0
-
-
-def _append(x: Any, values: Any, axis: Any = None) -> Any:
-    if axis is None:
-        return dp.concatenate([dp.reshape(x, (-1,)), dp.reshape(values, (-1,))])
-    return dp.concatenate([x, values], axis=axis)
-
-
-def _meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> Any:
-    count = len(arrays)
-    order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
-    shape = [arrays[i].size for i in order]
-    made = [
-        dp.reshape(x, [-1 if order[k] == i else 1 for k in range(count)])
-        for i, x in enumerate(arrays)
-    ]
-    return made if sparse else [dp.broadcast_to(x, shape) for x in made]
-
-
-def _broadcast_arrays(*arrays: Any) -> Any:
-    shape = np.broadcast_shapes(*[x.shape for x in arrays])
-    return [dp.broadcast_to(x, shape) for x in arrays]
-
-
 def astype(x: Any, dtype: Any, copy: bool = True, **options: Any) -> Any:
     """Convert a traced array; integers and Booleans are constants."""
     to = dp.dtype(dtype)
@@ -355,11 +249,6 @@ _REAL = ReadOnlyView("real", lambda x: dp.real(x), lambda g, x: dp.astype(g, x.d
 _IMAG = ReadOnlyView("imag", lambda x: dp.imag(x), lambda g, x: dp.astype(g, x.dtype) * 1j)
 
 
-def _angle(x: Any, deg: bool = False) -> Any:
-    turned = dp.atan2(dp.imag(x), dp.real(x))
-    return turned * (180 / math.pi) if deg else turned
-
-
 def _resize(x: Any, new_shape: Any) -> Any:
     shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
     flat = dp.reshape(x, (-1,))
@@ -407,13 +296,9 @@ def _enter() -> None:
     register("linalg.matrix_transpose", ROWS[dp.matrix_transpose])
     compose(
         globals(),
-        "pad diag split array_split unstack vstack hstack dstack column_stack atleast_3d block "
-        "append meshgrid broadcast_arrays asarray array full linspace real imag angle resize "
-        "trim_zeros real_if_close",
+        "pad diag asarray array full linspace real imag resize trim_zeros real_if_close",
     )
     composed: dict[str, Any] = {
-        "atleast_1d": _atleast(1),
-        "atleast_2d": _atleast(2),
         "astype": astype,
         "copy": copied,
         "asanyarray": _asarray,
@@ -421,10 +306,6 @@ def _enter() -> None:
         "asfortranarray": _contiguous,
         **{name: _filled_like(name) for name in ("zeros_like", "ones_like", "empty_like")},
         "full_like": _filled_like("full_like"),
-        "hsplit": lambda x, parts: _split(x, parts, 0 if x.ndim == 1 else 1),
-        "vsplit": lambda x, parts: _split(x, parts, 0),
-        "dsplit": lambda x, parts: _split(x, parts, 2),
-        "diagflat": lambda x, k=0: _diag(dp.reshape(x, (-1,)), k),
     }
     COMPOSED.update({function_of(name): function for name, function in composed.items()})
     assert not CONSTANT & COMPOSED.keys()

@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray._layout import at_axis
 from dparray.exceptions import GradientError
-from dparray.gradients.calls import COMPOSED, apply, gathered, is_array
+from dparray.gradients.calls import COMPOSED, apply, is_array
 from dparray.gradients.elementwise import compose, function_of
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Linear, Pulled, axes_of, with_axes
@@ -97,52 +97,12 @@ def _median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     return _quantile(1.0)(x, 0.5, axis, keepdims=keepdims)
 
 
-def _diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    if prepend is not None or append is not None:
-        raise GradientError("diff: prepend= and append= have no derivative; join: dp.concatenate")
-    for _ in range(n):
-        x = x[at_axis(axis % x.ndim, slice(1, None))] - x[at_axis(axis % x.ndim, slice(None, -1))]
-    return x
-
-
-def _ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    parts = (to_begin, _diff(dp.reshape(x, (-1,))), to_end)
-    return dp.concatenate([dp.reshape(part, (-1,)) for part in parts if part is not None])
-
-
-def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    axis %= y.ndim
-    sums = y[at_axis(axis, slice(1, None))] + y[at_axis(axis, slice(None, -1))]
-    if x is not None:
-        x = x if is_array(x) else dp.asarray(x)
-        dx = _diff(x, axis=axis if x.ndim > 1 else 0)
-        if dx.ndim == 1:
-            dx = dp.reshape(dx, [-1 if k == axis else 1 for k in range(y.ndim)])
-    return dp.sum(sums * dx, axis=axis) * 0.5
-
-
 def _clip(x: Any, *args: Any, **options: Any) -> Any:
     low, high = (*args, None, None)[:2]
     low = options.get("min", options.get("a_min", low))
     high = options.get("max", options.get("a_max", high))
     x = x if low is None else dp.maximum(x, low)
     return x if high is None else dp.minimum(x, high)
-
-
-def _average(
-    x: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
-) -> Any:
-    if weights is None:
-        made = dp.mean(x, axis=axis, keepdims=keepdims)
-        total = dp.full_like(constants(made), _count(x, axis))
-    else:
-        weights = weights if is_array(weights) else dp.asarray(weights)
-        if weights.shape != x.shape:
-            weights = dp.reshape(weights, [-1 if k == axis % x.ndim else 1 for k in range(x.ndim)])
-            weights = dp.broadcast_to(weights, x.shape)
-        total = dp.sum(weights, axis=axis, keepdims=keepdims)
-        made = dp.sum(x * weights, axis=axis, keepdims=keepdims) / total
-    return (made, total) if returned else made
 
 
 def _without_nan(name: str, fill: float) -> Callable[..., Any]:
@@ -156,44 +116,6 @@ def _without_nan(name: str, fill: float) -> Callable[..., Any]:
         return made
 
     return reduced
-
-
-def _nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    ok = ~dp.isnan(constants(x))
-    count = dp.sum(dp.astype(ok, x.dtype), axis=axis, keepdims=keepdims)
-    return dp.sum(dp.where(ok, x, 0), axis=axis, keepdims=keepdims) / count
-
-
-def _nanvar(x: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
-    ok = ~dp.isnan(constants(x))
-    keepdims = options.get("keepdims", False)
-    less = options.get("correction", options.get("ddof", args[0] if args else 0))
-    apart = dp.where(ok, x - _nanmean(x, axis, True), 0)
-    count = dp.sum(dp.astype(ok, x.dtype), axis=axis, keepdims=keepdims)
-    return dp.sum(apart * apart, axis=axis, keepdims=keepdims) / (count - less)
-
-
-def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, **options: Any) -> Any:
-    ddof = options.pop("ddof", None)
-    if any(value is not None for value in options.values()):
-        raise GradientError(f"cov: {', '.join(options)}= has no derivative")
-    m = m if m.ndim < 2 or rowvar else dp.permute_dims(m, (1, 0))
-    m = dp.reshape(m, (1, -1)) if m.ndim == 1 else m
-    if y is not None:
-        y = y if y.ndim < 2 or rowvar else dp.permute_dims(y, (1, 0))
-        m = dp.concatenate([m, dp.reshape(y, (1, -1)) if y.ndim == 1 else y], axis=0)
-    ddof = (0 if bias else 1) if ddof is None else ddof
-    apart = m - dp.mean(m, axis=1, keepdims=True)
-    made = apart @ dp.permute_dims(conjugate(apart), (1, 0)) / (m.shape[1] - ddof)
-    return dp.reshape(made, ()) if made.size == 1 else made
-
-
-def _corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
-    c = _cov(x, y, rowvar)
-    if c.ndim == 0:
-        return c / c
-    spread = dp.sqrt(dp.real(dp.diagonal(c)))
-    return c / dp.expand_dims(spread, 1) / dp.expand_dims(spread, 0)
 
 
 def _interp(
@@ -211,13 +133,6 @@ def _interp(
     return dp.where(constants(x) > constants(xp)[-1], fp[-1] if right is None else right, made)
 
 
-def _polyval(p: Any, x: Any) -> Any:
-    made = dp.zeros_like(constants(x)) if is_array(x) else 0
-    for number in range(len(p)):
-        made = made * x + p[number]
-    return made
-
-
 def _polyfit(x: Any, y: Any, deg: int, **options: Any) -> Any:
     if options:
         raise GradientError(f"polyfit: {', '.join(options)}= has no derivative")
@@ -230,13 +145,6 @@ def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     for _ in range(count - 1):
         columns.append(columns[-1] * x)
     return dp.stack(columns if increasing else columns[::-1], axis=1)
-
-
-def _polyder(p: Any, m: int = 1) -> Any:
-    for _ in range(m):
-        degrees = dp.asarray(np.arange(p.shape[0] - 1, 0, -1), dtype=p.dtype, sycl_queue=p.queue)
-        p = p[:-1] * degrees
-    return p
 
 
 def _gradient(f: Any, *steps: Any, axis: Any = None, edge_order: int = 1) -> Any:
@@ -348,24 +256,6 @@ def _frexp(x: Any) -> Any:
     return x * dp.exp2(-dp.astype(exponent, x.dtype)), exponent
 
 
-def _ptp(x: Any, /, axis: Any = None, **options: Any) -> Any:
-    return dp.max(x, axis=axis, **options) - dp.min(x, axis=axis, **options)
-
-
-def _top_k(x: Any, k: int, axis: Any = None, mode: str = "largest") -> Any:
-    if axis is None:
-        x, axis = dp.reshape(x, (-1,)), 0
-    found = dp.top_k(constants(x), k, axis=axis, mode=mode)
-    return gathered(found, [dp.take_along_axis(x, found[1], axis=axis), found[1]])
-
-
-def _apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> Any:
-    for axis in (axes,) if isinstance(axes, int) else axes:
-        made = function(x, axis)
-        x = made if made.ndim == x.ndim else dp.expand_dims(made, axis)
-    return x
-
-
 def _method(reduction: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``reduce`` or ``accumulate`` of a ufunc, from the function that does the same."""
 
@@ -400,18 +290,15 @@ def _enter() -> None:
             COMPOSED[function.outer] = _outer(function)
     compose(
         globals(),
-        "special.softmax special.log_softmax partition median diff ediff1d trapezoid clip "
-        "average ptp nanmean nanvar cov corrcoef interp polyval polyfit polyder "
-        "vander gradient cumulative_logsumexp top_k unwrap modf frexp apply_over_axes",
+        "special.softmax special.log_softmax partition median clip interp polyfit vander gradient "
+        "cumulative_logsumexp unwrap modf frexp",
     )
     composed: dict[str, Any] = {
         "logsumexp": logsumexp,
         "special.logsumexp": logsumexp,
         "sort": sort,
         "std": lambda x, /, *args, **options: dp.sqrt(dp.var(x, *args, **options)),
-        "nanstd": lambda x, *args, **options: dp.sqrt(_nanvar(x, *args, **options)),
         "divmod": lambda x, y: (dp.floor_divide(x, y), dp.remainder(x, y)),
-        "polymul": lambda a, b: dp.convolve(a, b),
         "quantile": _quantile(1.0),
         "percentile": _quantile(100.0),
         "nansum": _without_nan("sum", 0.0),

@@ -9,6 +9,7 @@ from dparray._array.ndarray import ndarray
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import expand_dims, matrix_transpose
 from dparray._functions.operands import conjugate
+from dparray._functions.public import public
 from dparray._functions.sorting import argsort, sort
 from dparray.exceptions import ArgumentError
 from dparray.linalg.operands import compute_by_name, matrices
@@ -162,6 +163,7 @@ def _svd_of_hermitian(x: ndarray, compute_uv: bool) -> Any:
     return SVDResult(u, s, matrix_transpose(conjugate(turned)))
 
 
+@public()
 def svdvals(x: Any, /) -> ndarray:
     """Return the singular values of matrices, the largest first.
 

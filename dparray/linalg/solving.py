@@ -82,6 +82,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*compute_by_name("slogdet", (("x", x),)))
 
 
+@public()
 def inv(x: Any, /) -> ndarray:
     """Return the inverses of square matrices.
 
