@@ -124,6 +124,8 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
     small = compute_small(array_type.astype, x, dtype, order)
     if small is not None:
         return small
+    if not isinstance(x, ndarray):
+        return dispatch_override("astype", (x, dtype))
     signature = (dtype, dtype)
     return array_of_operation(CONVERT, (x,), signature, x.shape, placement_of(x), order == "K")
 

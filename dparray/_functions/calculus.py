@@ -16,7 +16,7 @@ from dparray._array.apply import apply, astype_array, copy_of, ops
 from dparray._array.assignment import assign
 from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_arrays, on_queue_of, scalar_value
+from dparray._array.operands import check_array, check_arrays, is_operand, on_queue_of, scalar_value
 from dparray._driver import traits_of
 from dparray._functions.creation import full
 from dparray._functions.cumulative import cumsum
@@ -93,7 +93,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
     if value is None:
         return None
-    if not isinstance(value, ndarray):
+    if not is_operand("diff", value):
         dtype = value.dtype if isinstance(value, np.generic) else None
         value = full((), value, dtype=dtype, sycl_queue=x.queue, usm_type=x.usm_type)
     if value.ndim == 0:

@@ -483,6 +483,9 @@ def stack(
     if shapes.count(shapes[0]) != len(shapes):
         raise ShapeError(f"stack: the shapes {shapes} must be equal")
     at = _layout.normalize_axis("stack", axis, len(shapes[0]) + 1)
+    taken = dispatch_override(stack, ([x for _, x in named],), axis=axis, dtype=dtype)
+    if taken is not NotImplemented:
+        return taken
     named = [(name, expand_dims(x, at)) for name, x in named]
     return joined("stack", named, at, out, dtype, casting)
 

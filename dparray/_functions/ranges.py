@@ -11,10 +11,12 @@ from numpy.typing import DTypeLike
 from dparray import _dtypes, _layout
 from dparray._array.allocation import (
     chosen_placement,
+    empty_on,
     from_host,
     is_made_by_host,
 )
 from dparray._array.apply import astype_array, choose_elements, ops, with_axes
+from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
@@ -22,7 +24,7 @@ from dparray._driver import traits_of
 from dparray._driver.interface import Queue
 from dparray._functions.conversion import asarray, rearranged
 from dparray._functions.creation import checked_dtype
-from dparray._functions.manipulation import broadcast_to, expand_dims, moveaxis, reshape
+from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._functions.public import public
 from dparray._placement import Placement, check_usm_type, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -310,7 +312,7 @@ def meshgrid(
         for x in check_arrays("meshgrid", *given)
     ]
     named = [(name, x) for (name, _), x in zip(given, checked, strict=True)]
-    common_placement("meshgrid", named)
+    placement = common_placement("meshgrid", named)
     for name, x in named:
         if x.ndim > 1:
             raise ShapeError(f"meshgrid: {name} must be a vector; it has {x.ndim} dimensions")
@@ -318,13 +320,21 @@ def meshgrid(
     if indexing == "xy" and len(named) > 1:
         order[0], order[1] = 1, 0
     shape = tuple(named[at][1].size for at in order)
-    views = [
-        reshape(x, [x.size if at == position else 1 for at in order])
-        for position, (_, x) in enumerate(named)
-    ]
-    if not sparse:
-        views = [broadcast_to(view, shape) for view in views]
-    return tuple([view.copy() if copy else view for view in views])
+    results = []
+    for position, (_, x) in enumerate(named):
+        strides = [0] * len(named)
+        own = order.index(position)
+        strides[own] = x.strides[0] if x.ndim else x.itemsize
+        extents = [1] * len(named) if sparse else list(shape)
+        extents[own] = x.size
+        view = x._view(tuple(extents), tuple(strides), x.offset)
+        if not copy:
+            results.append(view)
+            continue
+        result = empty_on(placement, view.shape, x.dtype)
+        assign(result, view, "meshgrid")
+        results.append(result)
+    return tuple(results)
 
 
 def logspace(

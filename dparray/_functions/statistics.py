@@ -139,6 +139,8 @@ def _variables(
         loop_dtype = _dtypes.fit_device(loop_dtype, traits_of(placement.queue))
     else:
         loop_dtype = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(placement.queue))
+    if len(rows) == 1:
+        return astype_array(rows[0], loop_dtype, copy=False), weighing
     together = [("", matrix) for matrix in rows]
     return joined(function, together, 0, dtype=loop_dtype, casting="unsafe"), weighing
 

@@ -15,13 +15,16 @@ from dparray.gradients.traced import Traced
 _NAMES = (
     *("append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack"),
     *("diagflat", "dsplit", "dstack", "hsplit", "hstack", "split", "unstack", "vsplit", "vstack"),
-    *("broadcast_arrays", "compress", "delete", "extract", "meshgrid", "piecewise", "select"),
+    *("broadcast_arrays", "fliplr", "flipud", "rollaxis", "rot90"),
+    *("compress", "delete", "extract", "piecewise", "select", "tril", "trim_zeros", "triu"),
     *("angle", "average", "corrcoef", "cov", "diff", "ediff1d", "nanmean", "nanstd", "nanvar"),
-    *("polyder", "polymul", "polyval", "ptp", "top_k", "trapezoid", "apply_over_axes"),
+    *("polyadd", "polyder", "polyint", "polymul", "polysub", "polyval", "ptp", "real_if_close"),
+    *("apply_over_axes", "top_k", "trapezoid", "fft.fftshift", "fft.ifftshift"),
     *("cross", "inner", "kron", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot"),
-    *("vecmat", "linalg.cond", "linalg.cross", "linalg.matrix_norm", "linalg.matrix_power"),
-    *("linalg.multi_dot", "linalg.norm", "linalg.outer", "linalg.tensordot", "linalg.tensorinv"),
-    *("linalg.tensorsolve", "linalg.trace", "linalg.vecdot", "linalg.vector_norm"),
+    *("vecmat", "linalg.cond", "linalg.cross", "linalg.diagonal", "linalg.matrix_norm"),
+    *("linalg.matrix_power", "linalg.multi_dot", "linalg.norm"),
+    *("linalg.outer", "linalg.tensordot", "linalg.tensorinv", "linalg.tensorsolve"),
+    *("linalg.trace", "linalg.vecdot", "linalg.vector_norm"),
 )
 
 
@@ -44,4 +47,5 @@ def _with_body(function: Callable[..., Any]) -> Callable[..., Any]:
 
 COMPOSED.update({function_of(name): _with_body(function_of(name)) for name in _NAMES})
 # Functions that check their operands take traced arrays as they are.
-Traced.__dparray_bodies__ = frozenset(name.rpartition(".")[2] for name in _NAMES)  # type: ignore[attr-defined]
+_bodies = {"concat", "stack", *(name.rpartition(".")[2] for name in _NAMES)}
+Traced.__dparray_bodies__ = frozenset(_bodies)  # type: ignore[attr-defined]

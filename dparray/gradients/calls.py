@@ -197,6 +197,13 @@ def _untraced_target(function: Any) -> GradientError:
 _MASKED: dict[str, Any] = {"sum": 0, "prod": 1, "any": False, "all": True}
 
 
+def _converted(x: Any, dtype: Any) -> Any:
+    """Return an array, or a list of arrays, in another dtype."""
+    if type(x) in (list, tuple):
+        return [_converted(each, dtype) for each in x]
+    return dp.astype(x, dtype) if is_array(x) else x
+
+
 def _with_options(function: Any, row: Row, args: Sequence[Any], options: dict[str, Any]) -> Any:
     """Handle ``dtype``, ``where`` and ``initial`` by other operations."""
     options = dict(options)
@@ -206,9 +213,9 @@ def _with_options(function: Any, row: Row, args: Sequence[Any], options: dict[st
     is_elementwise = isinstance(row, Elementwise)
     if dtype is not None:
         to = dp.dtype(dtype)
-        x = dp.astype(x, to) if is_array(x) else x
+        x = _converted(x, to)
         if is_elementwise:
-            others = [dp.astype(y, to) if is_array(y) else y for y in others]
+            others = [_converted(y, to) for y in others]
     name = row.name
     if is_elementwise:
         for option in ("casting", "order", "subok"):

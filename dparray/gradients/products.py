@@ -439,8 +439,6 @@ def _enter() -> None:
         "ifft": _of_fft("fft"),
         "rfft": _of_rfft,
         "irfft": _of_irfft,
-        "fftshift": lambda g, x, axes=None: fft.ifftshift(g, axes=axes),
-        "ifftshift": lambda g, x, axes=None: fft.fftshift(g, axes=axes),
     }
     for name, transposed in linear.items():
         register(f"fft.{name}", Linear(f"fft.{name}", getattr(fft, name), transposed))

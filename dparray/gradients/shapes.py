@@ -14,7 +14,6 @@ from dparray.exceptions import GradientError
 from dparray.gradients.calls import (
     COMPOSED,
     CONSTANT,
-    ROWS,
     apply,
     is_array,
     with_tangent,
@@ -23,7 +22,7 @@ from dparray.gradients.elementwise import compose, function_of, register
 from dparray.gradients.indexing import index_array, scatter
 from dparray.gradients.public import dp
 from dparray.gradients.rows import Joined, Linear, ReadOnlyView, View
-from dparray.gradients.traced import Constant, Spec, Traced, constants, leaves_of, on_host
+from dparray.gradients.traced import Constant, Spec, Traced, constants, leaves_of
 
 
 def _to_shape(g: Any, x: Any, *_: Any, **__: Any) -> Any:
@@ -39,11 +38,6 @@ def _transposed(g: Any, x: Any, axes: Any = None, **_: Any) -> Any:
         return dp.permute_dims(g, tuple(range(x.ndim))[::-1])
     axes = [axis % x.ndim for axis in axes]
     return dp.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
-
-
-def _of_rollaxis(g: Any, x: Any, axis: int, start: int = 0) -> Any:
-    axis, start = axis % x.ndim, start % x.ndim if start < 0 else start
-    return dp.moveaxis(g, start - 1 if axis < start else start, axis)
 
 
 def _of_diagonal(g: Any, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -138,6 +132,17 @@ def _diag(x: Any, k: int = 0) -> Any:
     size = x.shape[0] + abs(k)
     key = (index_array(at + max(-k, 0), x), index_array(at + max(k, 0), x))
     return scatter(x, key, Spec(x).reshaped((size, size)))
+
+
+def _meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> Any:
+    order = list(range(len(arrays)))
+    if indexing == "xy":
+        order[:2] = order[1::-1]
+    made = [
+        dp.reshape(x, [x.size if at == number else 1 for at in order])
+        for number, x in enumerate(arrays)
+    ]
+    return made if sparse else dp.broadcast_arrays(*made)
 
 
 def astype(x: Any, dtype: Any, copy: bool = True, **options: Any) -> Any:
@@ -256,12 +261,6 @@ def _resize(x: Any, new_shape: Any) -> Any:
     return dp.reshape(dp.take(flat, index_array(at, x)), shape)
 
 
-def _trim_zeros(x: Any, *args: Any, **options: Any) -> Any:
-    values = constants(x).asnumpy()
-    inside = np.trim_zeros(np.where(values != 0, np.arange(1, values.size + 1), 0), *args)
-    return x[:0] if not inside.size else x[int(inside[0]) - 1 : int(inside[-1])]
-
-
 def _enter() -> None:
     for name in ("reshape", "ravel", "squeeze", "expand_dims"):
         register(name, View(name, getattr(dp, name), _to_shape))
@@ -270,33 +269,22 @@ def _enter() -> None:
     rows = (
         View("moveaxis", dp.moveaxis, lambda g, x, source, to: dp.moveaxis(g, to, source)),
         View("swapaxes", dp.swapaxes, lambda g, x, a, b: dp.swapaxes(g, a, b)),
-        View("matrix_transpose", dp.matrix_transpose, lambda g, x: dp.matrix_transpose(g)),
-        View("rollaxis", dp.rollaxis, _of_rollaxis),
         View("flip", dp.flip, lambda g, x, axis=None: dp.flip(g, axis=axis)),
-        View("fliplr", dp.fliplr, lambda g, x: dp.fliplr(g)),
-        View("flipud", dp.flipud, lambda g, x: dp.flipud(g)),
-        View("rot90", dp.rot90, lambda g, x, k=1, axes=(0, 1): dp.rot90(g, -k, axes)),
         ReadOnlyView("broadcast_to", dp.broadcast_to, _same),
         ReadOnlyView("diagonal", dp.diagonal, _of_diagonal),
-        ReadOnlyView(
-            "linalg.diagonal",
-            dp.linalg.diagonal,
-            lambda g, x, /, *, offset=0: _of_diagonal(g, x, offset, -2, -1),
-        ),
         Linear("roll", dp.roll, _of_roll),
         Linear("repeat", dp.repeat, _of_repeat),
         Linear("tile", dp.tile, _of_tile),
         Joined("concat", dp.concat, _of_concat),
         Joined("stack", dp.stack, _of_stack),
-        Linear("tril", dp.tril, lambda g, x, k=0: dp.tril(g, k)),
-        Linear("triu", dp.triu, lambda g, x, k=0: dp.triu(g, k)),
     )
     for row in rows:
         register(row.name, row)
-    register("linalg.matrix_transpose", ROWS[dp.matrix_transpose])
+    turned = View("matrix_transpose", dp.matrix_transpose, lambda g, x: dp.matrix_transpose(g))
+    register("matrix_transpose", turned, "linalg.matrix_transpose")
     compose(
         globals(),
-        "pad diag asarray array full linspace real imag resize trim_zeros real_if_close",
+        "pad diag meshgrid asarray array full linspace real imag resize",
     )
     composed: dict[str, Any] = {
         "astype": astype,
@@ -309,13 +297,6 @@ def _enter() -> None:
     }
     COMPOSED.update({function_of(name): function for name, function in composed.items()})
     assert not CONSTANT & COMPOSED.keys()
-
-
-def _real_if_close(x: Any, tol: float = 100) -> Any:
-    if x.dtype.kind != "c":
-        return x
-    values = dp.real_if_close(on_host(x), tol)
-    return dp.real(x) if values.dtype.kind != "c" else x
 
 
 _enter()

@@ -160,8 +160,12 @@ def vector_norm(
     ord = scalar_value(ord)  # NumPy scalars must not widen the dtype of the computation.
     if x.dtype.kind not in "fc":
         x = astype_array(x, default_float(x))
-    size = ops.abs(x)
     axes = tuple(range(x.ndim)) if axis is None else axis
+    if ord == 2:
+        squares = ops.square(x if x.dtype.kind == "f" else ops.abs(x))
+        total = reductions.sum(squares, axes, keepdims=keepdims)
+        return ops.sqrt(total)
+    size = ops.abs(x)
     if ord == np.inf:
         return reductions.max(size, axes, keepdims=keepdims, initial=0)
     if ord == -np.inf:
@@ -170,9 +174,6 @@ def vector_norm(
         return astype_array(reductions.count_nonzero(size, axes, keepdims=keepdims), size.dtype)
     if ord == 1:
         return reductions.sum(size, axes, keepdims=keepdims)
-    if ord == 2:
-        total = reductions.sum(ops.square(size), axes, keepdims=keepdims)
-        return ops.sqrt(total)
     total = reductions.sum(ops.pow(size, ord), axes, keepdims=keepdims)
     return ops.pow(total, 1 / ord)
 

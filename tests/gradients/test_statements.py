@@ -13,6 +13,7 @@ import pytest
 
 import dparray as dp
 from dparray.exceptions import DTypeError, GradientError, HostConversionError, ShapeError
+from dparray.gradients.bodies import _with_body
 
 X = np.linspace(0.5, 2.0, 6)
 D = np.random.default_rng(0).normal(size=6)
@@ -404,3 +405,41 @@ def test_additions_to_slices_read_nothing() -> None:
         return dp.sum(y**3)
 
     check(f)
+
+
+def test_bodies_keep_dtypes_queues_and_errors() -> None:
+    single = dp.asarray(np.arange(12.0).reshape(3, 4) ** 2, dtype="float32")
+    for function in (
+        lambda x: dp.sum(dp.cov(x)),
+        lambda x: dp.sum(dp.concat([x, x], dtype="float64")),
+        lambda x: dp.sum(dp.nanmean(x, axis=0, dtype="float64")),
+    ):
+        value, gradient = dp.value_and_grad(function)(single)
+        assert value.dtype == function(single).dtype == np.float64
+        assert gradient.dtype == np.float32
+    x = dp.ones(4, device=dp.Device("cpu").new_queue())
+    for function in (
+        lambda x: dp.sum(dp.block([[x, 1.0]])),
+        lambda x: dp.sum(dp.append(x, 2.0)),
+        lambda x: dp.average(x, weights=[1.0, 2.0, 3.0, 4.0]),
+    ):
+        assert dp.grad(function)(x).queue == x.queue
+    with pytest.raises(dp.ExecutionPlacementError, match="vstack: "):
+        dp.grad(lambda x: dp.sum(dp.vstack([x, dp.ones(4)])))(x)
+    with pytest.raises(GradientError, match="roll: has no derivative with these"):
+        dp.grad(lambda x: dp.sum(_with_body(dp.roll)(x, 3)))(x)
+
+
+def test_views_by_bodies_are_written_through() -> None:
+    def f(x: Any) -> Any:
+        x = x * 1.0
+        turned = dp.rot90(x)
+        turned[0] *= 3
+        mirrored = dp.fliplr(x)
+        mirrored[:, 0] += 1
+        return dp.sum(x * x) + dp.sum(dp.linalg.diagonal(x))
+
+    gradient = dp.grad(f)(dp.asarray(np.arange(6.0).reshape(2, 3)))
+    assert gradient.tolist() == [[1.0, 2.0, 42.0], [6.0, 9.0, 96.0]]
+    trimmed = dp.grad(lambda x: dp.sum(dp.trim_zeros(x) ** 2))(dp.asarray([0.0, 2.0, 3.0, 0.0]))
+    assert trimmed.tolist() == [0.0, 4.0, 6.0, 0.0]

@@ -22,7 +22,7 @@ from dparray.gradients.special import TEXTS
 #: Public functions without a derivative and without a reason of their own.
 WITHOUT = {
     *("apply_along_axis", "bincount", "distribute", "from_dlpack", "logspace", "nanmedian"),
-    *("nanpercentile", "nanquantile", "poly", "polyadd", "polydiv", "polyint", "polysub"),
+    *("nanpercentile", "nanquantile", "poly", "polydiv"),
     *("ravel_multi_index", "roots", "sort_complex", "unravel_index", "linalg.lu_factor"),
 }
 #: Functions that are no computations, and those of kernels.
