@@ -126,6 +126,7 @@ def adjoint(
     updated: Collection[str] = (),
     cleared: Collection[str] = (),
     copied: Collection[str] = (),
+    partly: Collection[str] = (),
 ) -> Adjoint:
     """Return the adjoint of a program, which is changed to its structured form.
 
@@ -139,12 +140,16 @@ def adjoint(
         cleared: the outputs whose cotangents become 0 where they are written.
         copied: the wanted arguments of whose gradient each work-item has a copy: the gradient has
             one more axis, in front.
+        partly: the wanted arguments to whose gradient another program adds the contributions of
+            elements that several work-items read (:mod:`dparray._ir.gathering`).
 
     Raises:
         NoDerivative: the program, or a part of it, has none.
     """
     bring_into_form(function)
-    return Writer(function, dimensions, wanted, outputs, rules, updated, cleared, copied).run()
+    given = function, dimensions, wanted, outputs, rules, updated, cleared, copied
+    left = [load for name in partly for load in shared_loads(function, name, dimensions)]
+    return Writer(*given, left).run()
 
 
 def bring_into_form(function: Function) -> None:
@@ -202,8 +207,11 @@ class Writer:
         updated: Collection[str] = (),
         cleared: Collection[str] = (),
         copied: Collection[str] = (),
+        left: Collection[Op] = (),
     ) -> None:
         self.copied = copied
+        #: The loads whose contributions another program computes, by identity.
+        self.left = {id(load) for load in left}
         self.function, self.outputs, self.rules = function, outputs, {**rules, **_OTHERS}
         self.wanted = [name for name in arrays_of(function) if name in wanted]
         self.scope = _Scope()
@@ -220,13 +228,13 @@ class Writer:
         self.result = Function(f"adjoint_of_{function.name}")
         self.gradients: dict[str, Op] = {}
         _check(function, outputs)
-        self.varied = _varied(function, {*self.wanted, *outputs})
+        self.varied = _varied(function, {*self.wanted, *outputs}, self.left)
         self.own = {
-            name: name in copied or _is_own(function, name, dimensions, False)
+            name: name in copied or is_own(function, name, dimensions, False, self.left)
             for name in self.wanted
         }
         # Two work-items that write the same element are a race in the program, too.
-        self.own |= {name: _is_own(function, name, dimensions, True) for name in outputs}
+        self.own |= {name: is_own(function, name, dimensions, True) for name in outputs}
         check_reads(function, self.own, outputs)
         self.updated = {name: arrays_of(function)[name] for name in outputs if name in updated}
         #: The loads of elements of outputs that are not written yet, by identity.
@@ -1122,8 +1130,8 @@ def check_reads(function: Function, own: Mapping[str, bool], outputs: Collection
             )
 
 
-def _varied(function: Function, active: Collection[str]) -> set[int]:
-    """Return the floats that depend on elements of arrays, by identity."""
+def _varied(function: Function, active: Collection[str], left: Collection[int]) -> set[int]:
+    """Return the floats that depend on elements of arrays, without some loads, by identity."""
     sources = joined_values(function)
     ops = list(walk(function.body))
     joins = [each for op in ops for each in (*op.results, *op.carried)]
@@ -1135,7 +1143,7 @@ def _varied(function: Function, active: Collection[str]) -> set[int]:
             if not isinstance(op.type, Type) or id(op) in found:
                 continue
             if op.name == "load":
-                depends = root(op.operands[0]).attribute.argument in active
+                depends = root(op.operands[0]).attribute.argument in active and id(op) not in left
             else:
                 given = sources.get(id(op), op.operands[op.name == "select" :])
                 depends = any(id(each) in found for each in given)
@@ -1191,7 +1199,22 @@ def _axes_by_strides(array: Op, index: Op, dimensions: int) -> list[Op]:
     return axes
 
 
-def _is_own(function: Function, name: str, dimensions: int, wraps: bool) -> bool:
+def loads_of(function: Function, name: str) -> list[Op]:
+    """Return the loads from an array."""
+    loads = (op for op in walk(function.body) if op.name == "load")
+    return [op for op in loads if root(op.operands[0]).attribute.argument == name]
+
+
+def shared_loads(function: Function, name: str, dimensions: int) -> list[Op]:
+    """Return the loads from an array that may read the same element in several work-items."""
+    loads = loads_of(function, name)
+    every = set(map(id, loads))
+    return [op for op in loads if not is_own(function, name, dimensions, False, every - {id(op)})]
+
+
+def is_own(
+    function: Function, name: str, dimensions: int, wraps: bool, left: Collection[int] = ()
+) -> bool:
     """Return whether no two work-items access the same element of an array.
 
     Args:
@@ -1199,6 +1222,7 @@ def _is_own(function: Function, name: str, dimensions: int, wraps: bool) -> bool
         name: the array.
         dimensions: of the range of the work-items.
         wraps: whether indices that may be negative count.
+        left: loads that do not count, by identity.
     """
     count = arrays_of(function)[name][1]
     sums = {}  # the first value and the step of carried values
@@ -1213,6 +1237,7 @@ def _is_own(function: Function, name: str, dimensions: int, wraps: bool) -> bool
         [_line_of(axis, wraps, sums) for axis in axes_of(op.operands[0], count)]
         for op in walk(function.body)
         if op.name in ("load", "store", "atomic")
+        and id(op) not in left
         and root(op.operands[0]).attribute.argument == name
     ]
     if not accesses:

@@ -23,8 +23,11 @@ from dparray._ir.adjoint import (
     bring_into_form,
     gradient,
     is_id,
+    is_own,
     live,
+    loads_of,
     remove_dead,
+    shared_loads,
 )
 from dparray._ir.facts import affine
 from dparray._ir.instructions import Function, Op, Parameter, constant, root, walk
@@ -56,10 +59,12 @@ class Gathered(NamedTuple):
         function: the program. Its arguments are those of the adjoint without the tape, then the
             gradient, which is 0 before, and the sizes of the range of the original.
         axis: the axis along which it has a work-item for each element, or ``None`` for all axes.
+        is_partly: whether the adjoint adds what the other loads contribute.
     """
 
     function: Function
     axis: int | None
+    is_partly: bool = False
 
 
 def gathered(
@@ -81,7 +86,11 @@ def gathered(
     try:
         return _Stencil(*given).gathered()
     except NotGathered:
-        return _Exchanged(*given).gathered()
+        shared = set(map(id, shared_loads(function, name, dimensions)))
+        if not is_own(function, name, dimensions, False, shared):
+            raise
+        own = [op for op in loads_of(function, name) if id(op) not in shared]
+        return _Exchanged(*given, own).gathered()
 
 
 class _Gather(Writer):
@@ -95,8 +104,9 @@ class _Gather(Writer):
         outputs: Collection[str],
         rules: Rules,
         updated: Collection[str],
+        left: Collection[Op] = (),
     ) -> None:
-        super().__init__(function, dimensions, [name], outputs, rules, updated)
+        super().__init__(function, dimensions, [name], outputs, rules, updated, left=left)
         self.name, self.dimensions = name, dimensions
         accessed = {
             root(op.operands[0]).attribute.argument: op.name
@@ -106,11 +116,7 @@ class _Gather(Writer):
         for output in outputs:
             if not (self.is_once[output] or accessed.get(output) == "atomic"):
                 raise NotGathered
-        self.loads = [
-            op
-            for op in walk(function.body)
-            if op.name == "load" and root(op.operands[0]).attribute.argument == name
-        ]
+        self.loads = [op for op in loads_of(function, name) if id(op) not in self.left]
         pointer, self.count = arrays_of(function)[name]
         element = pointer.type.element  # type: ignore[union-attr]
         self.kind = F32 if element.bits == 16 else element
@@ -237,7 +243,7 @@ class _Exchanged(_Gather):
         inside = {id(op) for op in walk(self.exchanged)}
         if sum(id(loop) not in inside for loop in loops) > self.dimensions:
             raise NotGathered  # Each element would take a whole loop.
-        return Gathered(made, self.axis)
+        return Gathered(made, self.axis, bool(self.left))
 
     def over(self, dimension: int) -> None:
         """Compute all work-items of the original, from a dimension on."""

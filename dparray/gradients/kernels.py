@@ -68,6 +68,7 @@ class AdjointKernel(KernelFunction):
         wanted: the arguments whose gradients it computes.
         cleared: the outputs whose cotangents are 0 afterwards where the original has written.
         copied: the wanted arguments whose gradients have a copy for each work-item.
+        partly: the wanted arguments to whose gradients a gather adds the rest.
         given: the parameters before the tape.
     """
 
@@ -77,11 +78,12 @@ class AdjointKernel(KernelFunction):
         wanted: Sequence[str],
         cleared: Sequence[str] = (),
         copied: Sequence[str] = (),
+        partly: Sequence[str] = (),
     ) -> None:
         kernel = form.kernel
         super().__init__(kernel.py_func, kernel.options, has_item=kernel._has_item)
         self.form, self.wanted, self.cleared = form, tuple(wanted), tuple(cleared)
-        self.copied = tuple(copied)
+        self.copied, self.partly = tuple(copied), tuple(partly)
         self.__name__ = self.__qualname__ = f"adjoint of {kernel.__name__}"
         names = [cotangent(n) if n in form.outputs else n for n in kernel._parameters]
         self.given = (*names, *form.updated)
@@ -109,7 +111,7 @@ class AdjointKernel(KernelFunction):
         form = self.form
         given = form.program(types), parse(types[0]).ndim, self.wanted, tuple(form.outputs)
         try:
-            return adjoint(*given, OF_OPS, form.updated, self.cleared, self.copied)
+            return adjoint(*given, OF_OPS, form.updated, self.cleared, self.copied, self.partly)
         except NoDerivative as error:
             raise _refused(form, error) from None
 
@@ -142,15 +144,16 @@ class AdjointKernel(KernelFunction):
         """A text that differs from that of other kernels of the same function."""
         form = self.form
         inner = form.kernel.description if isinstance(form.kernel, AdjointKernel) else ""
-        names = self.wanted, tuple(form.outputs), self.cleared, self.copied
+        names = self.wanted, tuple(form.outputs), self.cleared, self.copied, self.partly
         return f"adjoint of {inner or 'it'} by {names}"
 
 
 class TapeKernel(AdjointKernel):
     """Computes how many elements of the tape a work-item of an adjoint needs."""
 
-    def __init__(self, form: Form, wanted: Sequence[str], cleared: Sequence[str]) -> None:
-        super().__init__(form, wanted, cleared)
+    def __init__(self, kernel: AdjointKernel) -> None:
+        form = kernel.form
+        super().__init__(form, kernel.wanted, kernel.cleared, partly=kernel.partly)
         self.__name__ = self.__qualname__ = f"tape of {form.kernel.__name__}"
         self._parameters = (*self.given, f"size of {self.__name__}")
 
@@ -240,15 +243,17 @@ class Form:
         self.count = len(kernel._parameters)
         self._adjoints: dict[tuple[tuple[str, ...], ...], AdjointForm] = {}
 
-    def adjoint(self, wanted: Sequence[str], copied: Sequence[str] = ()) -> AdjointForm:
+    def adjoint(
+        self, wanted: Sequence[str], copied: Sequence[str] = (), partly: Sequence[str] = ()
+    ) -> AdjointForm:
         """Return the form of the adjoint by some inputs."""
-        key = tuple(wanted), tuple(copied)
+        key = tuple(wanted), tuple(copied), tuple(partly)
         if key not in self._adjoints:
             arrays = [name for name in wanted if name not in self.outputs]
             cleared = [name for name in wanted if name in self.outputs]
             outputs: dict[str, Any] = {gradient(name): name for name in arrays}
             outputs |= dict.fromkeys(map(cotangent, cleared))
-            kernel = AdjointKernel(self, arrays, cleared, copied)
+            kernel = AdjointKernel(self, arrays, cleared, copied, partly)
             self._adjoints[key] = AdjointForm(kernel, outputs, self.title)
         return self._adjoints[key]
 
@@ -361,14 +366,17 @@ class AdjointForm(Form):
             tape = place.changed((1,), np.dtype("i4")).zeros()
             all_types = self.types(space, (*given, tape, *made.values()))
             self.adjoint(wanted).kernel.adjoint(all_types)
-        rest = [name for name in kernel.wanted if not self.gather(name, space, types, given, made)]
+        programs = {n: self.gather(n, space, types, given, made) for n in kernel.wanted}
+        partly = [name for name, program in programs.items() if program and program.is_partly]
+        rest = [name for name in programs if programs[name] is None or name in partly]
         cleared: list[ndarray] = []
         if rest or kernel.cleared:
             form, items = self, prod(space.global_range if isinstance(space, NdRange) else space)
             few = min(_MAX_COPIED, items // _MIN_SHARE)
             copied = [n for n in rest if made[n].size <= few and made[n].dtype.kind == "f"]
-            if len(rest) < len(made) or copied:
-                form = kernel.form.adjoint((*rest, *kernel.cleared), copied)
+            copied = [n for n in copied if n not in partly]
+            if len(rest) < len(made) or copied or partly:
+                form = kernel.form.adjoint((*rest, *kernel.cleared), copied, partly)
             for name in copied:
                 made[name] = Spec(made[name]).reshaped((items, *made[name].shape)).zeros()
             cleared = form.scatter(space, types, values, [made[name] for name in rest])
@@ -386,26 +394,26 @@ class AdjointForm(Form):
         types: Signature,
         given: tuple[Any, ...],
         made: Mapping[str, ndarray],
-    ) -> bool:
-        """Compute the gradient by an argument as a gather; return whether that is possible."""
+    ) -> Gathered | None:
+        """Compute the gradient by an argument as a gather; return its program, if there is one."""
         d, groups = made[name], traits_of(made[name].queue).groups
         if not isinstance(space, Range) or not d.ndim:
-            return False
+            return None
         if not rounding.is_whole(space, groups) or not rounding.is_whole(d.shape, groups):
-            return False
+            return None
         if (name, len(space)) not in self._gathers:
             self._gathers[name, len(space)] = GatherKernel(self.kernel.form, name, len(space))
         gathering = self._gathers[name, len(space)]
         program = gathering.program(types)
         if program is None:
-            return False
+            return None
         shape = d.shape
         if program.axis is not None:
             shape = (d.shape[program.axis],)
             if shape[0] < _MIN_ITEMS_PER_UNIT * traits_of(d.queue).units:
-                return False
+                return None
         gathering._launch(Range(*shape), (*given, d, *space))
-        return True
+        return program
 
     def scatter(
         self,
@@ -433,8 +441,7 @@ class AdjointForm(Form):
     def tape(self, space: Any, given: tuple[Any, ...], like: ndarray) -> ndarray:
         """Return memory for the values that loops carry, as much as the work-items need."""
         if self._sizes is None:
-            kernel = self.kernel
-            self._sizes = TapeKernel(kernel.form, kernel.wanted, kernel.cleared)
+            self._sizes = TapeKernel(self.kernel)
         needed = Spec(like).changed((1,), np.dtype("i4")).zeros()
         self._sizes._launch(space, (*given, needed))
         items = prod(space.global_range if isinstance(space, NdRange) else space)

@@ -93,6 +93,30 @@ def pairwise(item: Any, p: Any, q: Any, out: Any) -> None:
 
 
 @dp.kernel
+def among(item: Any, p: Any, out: Any) -> None:
+    i = item.get_id(0)
+    energy = p[i, 0] * p[i, 0]
+    for j in range(p.shape[0]):
+        d = 0.0
+        for k in range(p.shape[1]):
+            t = p[i, k] - p[j, k]
+            d += t * t
+        energy += 1.0 / math.sqrt(d + 0.1)
+    out[i] = energy
+
+
+@dp.kernel
+def charges(item: Any, x: Any, w: Any, out: Any) -> None:
+    i = item.get_id(0)
+    field = 0.0
+    for j in range(x.shape[0]):
+        if j != i:
+            d = x[i] - x[j]
+            field += w[j] / (d * d + 0.1)
+    out[i] = w[i] * field
+
+
+@dp.kernel
 def pairs_in_space(item: Any, p: Any, q: Any, w: Any, out: Any) -> None:
     i = item.get_id(0)
     energy = 0.0

@@ -33,6 +33,11 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
     (code.turned, (4, 5), (4, 5), (_normal(5, 6),)),
     (code.rows, 20, 20, (_normal(20, 7), _normal(20))),
     (code.pairwise, 20, 20, (_normal(20, 3), _normal(15, 3))),
+    (code.among, 20, 20, (_normal(20, 3),)),
+    (code.among, 300, 300, (_normal(300, 3),)),
+    (code.among, 7, 7, (_normal(300, 2),)),
+    (code.charges, 300, "x", (_normal(300), _normal(300))),
+    (code.charges, 40, 40, (_normal(300), _normal(300))),
     (code.pairs_in_space, 9, 9, (_normal(9, 3), _normal(5, 3), _normal(3) ** 2)),
     (code.pairs_in_space, 9, 9, (_normal(9, 3), _normal(400, 3), _normal(3) ** 2)),
     (code.pairs_in_space, 9, 9, (_normal(9, 3), _normal(0, 3), _normal(3) ** 2)),
@@ -82,7 +87,15 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
 _TWICE = (
     *("chain", "heat", "wrapped", "reduction", "shared_weights", "fixed_recurrence", "rows"),
     "filtered",
-    *("pairs_in_space", "conditional_sum", "reassigned", "window", "growth", "mathematics"),
+    *(
+        "pairs_in_space",
+        "charges",
+        "conditional_sum",
+        "reassigned",
+        "window",
+        "growth",
+        "mathematics",
+    ),
 )
 
 
@@ -160,6 +173,9 @@ def test_stencils_are_gathers_and_others_are_not() -> None:
     assert not gathers(code.window, "x", "item:1", "f8:1C", "i8", "f8:1C")
     assert not gathers(code.recurrence, "x", "item:1", "f8:2C", "f8:1C")
     assert gathers(code.pairwise, "q", "item:1", "f8:2C", "f8:2C", "f8:1C")
+    assert gathers(code.among, "p", "item:1", "f8:2C", "f8:1C")
+    assert gathers(code.charges, "x", *line, "f8:1C")
+    assert gathers(code.charges, "w", *line, "f8:1C")
     assert gathers(code.conditional_sum, "y", *line, "f8:1C")
     assert not gathers(code.breaks, "y", *line, "f8:1C")
     assert not gathers(code.nested, "a", "item:1", "f8:2C", "f8:1C", "f8:1C")
