@@ -98,6 +98,7 @@ class Adjoint(NamedTuple):
             arguments are those of the adjoint without tape and gradients, and an array of one int32
             for the largest number.
         takes: whether it clears cotangents of outputs when it has read them.
+        reads: the most elements that a work-item reads of each wanted array.
     """
 
     function: Function
@@ -105,6 +106,7 @@ class Adjoint(NamedTuple):
     has_tape: bool
     size: Callable[[], Function]
     takes: bool
+    reads: Mapping[str, float]
 
 
 def cotangent(name: str) -> str:
@@ -271,7 +273,9 @@ class Writer:
                     op,
                     "keep the value in a variable, and write the element once",
                 )
-        return Adjoint(self.result, self.cell, self.tape is not None, self.size, self.takes)
+        reads = {name: _accesses(self.function.body, name, ()) for name in self.wanted}
+        has_tape = self.tape is not None
+        return Adjoint(self.result, self.cell, has_tape, self.size, self.takes, reads)
 
     def same_parameters(self, made: list[Op]) -> None:
         """Add the parameters of the program, with cotangents in place of the outputs, and the

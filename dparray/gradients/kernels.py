@@ -51,9 +51,10 @@ from dparray.kernel_api import NdRange, Range
 
 #: Below this many elements for each unit of a device, exchanged loops do not fill it.
 _MIN_ITEMS_PER_UNIT = 16
-#: Each work-item has a copy of a gradient with at most ``_MAX_COPIED`` elements, if ``_MIN_SHARE``
-#: or more work-items share an element: atomic additions to one element wait for each other.
-_MAX_COPIED, _MIN_SHARE = 16, 16
+#: Atomic additions to one element wait for each other. Each work-item has a copy of a gradient with
+#: at most ``_MAX_COPIED`` elements if it reads half of them or more, and ``_MIN_SHARE`` or more
+#: work-items share an element.
+_MAX_COPIED, _MIN_SHARE = 32, 16
 _TAPE = "tape of "  # no parameter has a name with spaces
 
 
@@ -374,7 +375,8 @@ class AdjointForm(Form):
             form, items = self, prod(space.global_range if isinstance(space, NdRange) else space)
             few = min(_MAX_COPIED, items // _MIN_SHARE)
             copied = [n for n in rest if made[n].size <= few and made[n].dtype.kind == "f"]
-            copied = [n for n in copied if n not in partly]
+            reads = kernel.adjoint(types).reads if copied else {}
+            copied = [n for n in copied if n not in partly and made[n].size <= 2 * reads[n]]
             if len(rest) < len(made) or copied or partly:
                 form = kernel.form.adjoint((*rest, *kernel.cleared), copied, partly)
             for name in copied:

@@ -415,6 +415,22 @@ def filtered(item: Any, x: Any, w: Any, out: Any) -> None:
 
 
 @dp.kernel
+def blurred(item: Any, x: Any, w: Any, out: Any) -> None:
+    i, j = item.get_id(0), item.get_id(1)
+    s = 0.0
+    for a in range(5):
+        for b in range(5):
+            s += w[a, b] * x[i + a, j + b]
+    out[i, j] = s
+
+
+@dp.kernel
+def of_table(item: Any, x: Any, w: Any, out: Any) -> None:
+    i, j = item.get_id(0), item.get_id(1)
+    out[i, j] = x[i, j] * w[i % 5, j % 5]
+
+
+@dp.kernel
 def shared_weights(item: Any, x: Any, w: Any, out: Any) -> None:
     i = item.get_id(0)
     if x[i] > 0.0:

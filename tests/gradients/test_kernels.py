@@ -72,6 +72,8 @@ CASES: list[tuple[Any, Any, Any, tuple[Any, ...]]] = [
     (code.shared_weights, 999, "x", (_normal(999), _normal(3, 2))),
     (code.shared_weights, 5, "x", (_normal(5), _normal(3, 2))),
     (code.filtered, dp.NdRange((8, 20), (2, 4)), (8, 20), (_normal(22, 22), _normal(3, 3))),
+    (code.blurred, (20, 20), (20, 20), (_normal(24, 24), _normal(5, 5))),
+    (code.of_table, (20, 20), (20, 20), (_normal(20, 20), _normal(5, 5))),
     (code.powers, 29, "x", (np.abs(_normal(29)) + 0.1, _random.integers(-3, 4, 29))),
     (code.mathematics, 29, "x", (_normal(29), _normal(29))),
     (code.vectors, 6, 6, (_normal(6, 3),)),
@@ -158,6 +160,25 @@ def test_gradients_are_those_of_array_operations() -> None:
     u, p, q = (dp.asarray(_normal(*shape)) for shape in ((6, 5), (8, 3), (5, 3)))
     same(lambda u: dp.sum(heat((6, 5), u) ** 3), heat_of_arrays, u)
     same(lambda p, q: dp.sum(dp.sqrt(pairwise(8, p, q))), pairwise_of_arrays, p, q)
+
+
+def test_gradients_of_arrays_that_are_read_as_a_whole_are_copied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied = []
+
+    def adjoint(form: Form, wanted: Any, copies: Any = (), partly: Any = ()) -> Any:
+        copied.extend(copies)
+        return original(form, wanted, copies, partly)
+
+    original = Form.adjoint
+    monkeypatch.setattr(Form, "adjoint", adjoint)
+    blurred, looked_up = (dp.differentiable(k, out=(20, 20)) for k in (code.blurred, code.of_table))
+    x, w = dp.asarray(_normal(24, 24)), dp.asarray(_normal(5, 5))
+    dp.grad(lambda w: dp.sum(blurred((20, 20), x, w)))(w)
+    assert copied == ["w"]
+    dp.grad(lambda w: dp.sum(looked_up((20, 20), x, w)))(w)
+    assert copied == ["w"]
 
 
 def test_stencils_are_gathers_and_others_are_not() -> None:
