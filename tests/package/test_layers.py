@@ -50,26 +50,26 @@ BUDGETS = {
     "runtime": 4_370,
     "memory": 4_075,
     "graph": 2_218,
-    "ir": 5_185,
+    "ir": 5_215,
     "language": 18_010,
     "codegen": 4_230,
     "compiler": 8_270,
     "evaluate": 5_116,
-    "array": 7_715,
+    "array": 7_729,
     "kernels": 5_400,
-    "functions": 22_655,
+    "functions": 22_676,
     "compiled": 8_990,
-    "satellites": 27_243,
+    "satellites": 26_884,
     "tools": 10_182,
 }
 
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 142_411, "core": 91_710, "satellites": 27_243}
+TOTALS = {"package": 142_103, "core": 91_792, "satellites": 26_884}
 
 # The same for the tests.
-BUDGET_OF_TESTS = 101_210
+BUDGET_OF_TESTS = 101_333
 
 # Satellites in the folders of the core.
 SATELLITES = (
