@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,22 @@ def test_the_store_of_this_checkout_is_current() -> None:
         pytest.skip("run make kernels first; without it kernels are compiled when they are needed")
     head = store._head(key.store_files())
     assert store.FILE.read_bytes()[: len(head)] == head, "run make kernels again"
+
+
+@pytest.mark.process
+def test_the_cpu_driver_runs_the_kernels_of_nvidia_gpus() -> None:
+    """With sub-groups of 64 work-items, sums were wrong, and `make kernels` crashed."""
+    program = """
+        import numpy as np
+        import dparray as dp
+        from dparray._evaluate import limits
+        from dparray.cli import store
+        store.make_warps_of_sub_groups()
+        gpu = store.as_nvidia_gpu(dp.Device("cpu"))
+        with limits.force("fused"):
+            print([dp.asarray(np.arange(n), device=gpu).sum().item() for n in (1000, 100_000)])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "[499500, 4999950000]\n"), done.stderr[-2000:]

@@ -60,16 +60,16 @@ BUDGETS = {
     "functions": 22_676,
     "compiled": 8_990,
     "satellites": 26_884,
-    "tools": 10_182,
+    "tools": 10_192,
 }
 
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 142_103, "core": 91_792, "satellites": 26_884}
+TOTALS = {"package": 142_108, "core": 91_792, "satellites": 26_884}
 
 # The same for the tests.
-BUDGET_OF_TESTS = 101_333
+BUDGET_OF_TESTS = 101_350
 
 # Satellites in the folders of the core.
 SATELLITES = (
