@@ -71,7 +71,7 @@ users-tests: venv ## run tests with a user's defaults and an empty cache on thre
 	$(on_cuda) --users-defaults $(of_cuda) || status=$$?; \
 	exit $$status
 
-second: venv ## run the compiler's tests on Python 3.13, with the oldest supported Numba
+second: venv ## run the compiler's tests on Python 3.13, with the oldest supported llvmlite
 	@bash .ci/second-python $(ARGS)
 
 check: venv ## ruff, mypy and the static tests: layers, docstrings, names, signatures

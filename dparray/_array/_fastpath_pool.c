@@ -372,6 +372,7 @@ static PyObject *copy_rows(PyObject *module, PyObject *args)
 /* Why a native function ends, besides its own exceptions; as in `dparray/_compiler/abi.py`. */
 #define NO_MEMORY -101
 #define NEGATIVE -102
+#define NO_STACK -103
 
 /* The number of the exception with which a thread's native function has ended, or 0. */
 static _Thread_local int stopped;
@@ -558,6 +559,8 @@ static PyObject *call_function(PyObject *module, PyObject *const *args, Py_ssize
         PyErr_NoMemory();
     else if (stopped == NEGATIVE)
         PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
+    else if (stopped == NO_STACK)
+        PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
     if (!PyErr_Occurred())
         made = stopped ? PyLong_FromLong(stopped) : PyTuple_New(letters / 2);
     for (Py_ssize_t at = 0; made && !stopped && at < letters / 2; at++) {

@@ -116,7 +116,7 @@ static int call_in_forks(void (*function)(void)) { return !pthread_atfork(NULL, 
 
 #endif
 
-/* Whether the calling thread has stack left for a call of a recursive function (`_jit/recursion.py`).
+/* Whether the calling thread has stack left for a call of a recursive function (`_language/recursion.py`).
  * A quarter stays free for functions without this check. */
 static int has_stack(void)
 {

@@ -26,9 +26,11 @@ SHARE_PARTS = "dparray_share_parts"
 LAUNCH_KERNEL, HEAD_WORDS = "dparray_launch_kernel", 12
 #: The one that notes the number of the exception with which a function ends.
 NOTE_STOP = "dparray_note_stop"
-#: The one that allocates memory of the host for a number of elements of a size.
+#: The one that returns 0 if the calling thread has little stack left.
+HAS_STACK = "dparray_has_stack"
 #: Why a native function ends, besides its own exceptions.
-NO_MEMORY, NEGATIVE = -101, -102
+NO_MEMORY, NEGATIVE, NO_STACK = -101, -102, -103
+#: The one that allocates memory of the host for a number of elements of a size.
 NEW_MEMORY = "dparray_new_memory"
 
 # The functions that return ids and sizes of work-items.

@@ -144,7 +144,8 @@ class _Emitter:
     Attributes:
         lines: of the body so far.
         allocated: the private memory, by name, and its LLVM types.
-        functions: of the parts of parallel loops.
+        functions: of the parts of parallel loops, and of procedures.
+        in_part: whether the function that is being written returns why it ended.
         variables: of the module: local memory and strings.
         declared: the functions that are called, in the order of their first calls.
         values: the spelling of the value of each op, by identity.
@@ -181,6 +182,8 @@ class _Emitter:
             self.values[id(op)] = name
             assert op.type is not None
             parameters.append(f"{spelled(op.type)} {name}")
+        for number, each in enumerate(function.procedures):
+            self.procedure(number, each)
         self.indices = index_arithmetic(function)
         self.body(function.body)
         starts, ends = (self.lifetimes(which) for which in ("start", "end"))
@@ -193,6 +196,30 @@ class _Emitter:
         head = f"define spir_kernel void @{entry}({', '.join(parameters)}){hint} {{\nentry:\n"
         module = [*self.variables, *self.declared, *self.functions, f"{head}{body}\n}}\n{more}"]
         return "\n".join(module)
+
+    def procedure(self, number: int, function: Function) -> None:
+        """Write a procedure as a function that returns the number of an exception, or 0."""
+        parameters = []
+        for place, op in enumerate(function.parameters):
+            self.values[id(op)] = name = f"%argument.{place}"
+            assert op.type is not None
+            parameters.append(f"{spelled(op.type)} {name}")
+        self.indices = index_arithmetic(function)
+        self.in_part = True
+        self.declared[f"declare i32 @{abi.HAS_STACK}()"] = None
+        has_stack = self.emit(f"call i32 @{abi.HAS_STACK}()")
+        self.end_if(self.emit(f"icmp eq i32 {has_stack}, 0"), str(abi.NO_STACK))
+        self.body(function.body)
+        memory = [f"  {each} = alloca {storage}" for each, storage in self.allocated.items()]
+        head = f"define internal i32 {_procedure(number)}({', '.join(parameters)}) {{\nentry:"
+        self.functions.append("\n".join([head, *memory, *self.lines, "}", ""]))
+        self.lines, self.allocated, self.block, self.in_part = [], {}, "entry", False
+
+    def write_call(self, op: Op) -> None:
+        """Write the call of a procedure; the function ends if that has ended by an exception."""
+        arguments = ", ".join(" ".join(self.typed(each)) for each in op.operands)
+        status = self.emit(f"call i32 {_procedure(op.attribute)}({arguments})")
+        self.end_if(self.emit(f"icmp ne i32 {status}, 0"), status)
 
     def lifetimes(self, which: str) -> list[str]:
         """Return lines that mark the start or the end of the lifetime of private memory.
@@ -293,7 +320,7 @@ class _Emitter:
         fields = [self.typed(each) for each in used]
         record = f"{{ {', '.join(kind for kind, _ in fields)} }}"
         name, end = f"@dparray.{self.label('part')}", self.label("end")
-        outside = self.lines, self.allocated, self.block, dict(self.values)
+        outside = self.lines, self.allocated, self.block, dict(self.values), self.in_part
         self.lines, self.allocated, self.block, self.in_part = [], {}, "entry", True
         for number, each in enumerate(used):
             place = self.emit(f"getelementptr {record}, ptr %data, i64 0, i32 {number}")
@@ -314,8 +341,7 @@ class _Emitter:
             "i64 %first, i64 %last) {\nentry:\n"
             + "\n".join([*memory, *starts, *self.lines, *ends, "  ret i32 0", "}", ""])
         )
-        self.lines, self.allocated, self.block, self.values = outside
-        self.in_part = False
+        self.lines, self.allocated, self.block, self.values, self.in_part = outside
         data, error = f"%{self.label('record')}", f"%{self.label('error')}"
         self.allocated |= {data: record if fields else "i64", error: "ptr"}
         for number, (kind, text) in enumerate(fields):
@@ -370,7 +396,7 @@ class _Emitter:
     write_repeat = write_leave
 
     def write_return(self, op: Op) -> None:
-        self.lines.append(_RETURN)
+        self.lines.append(f"{_STOP} 0" if self.in_part else _RETURN)
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -819,6 +845,10 @@ class _Emitter:
         if kind != element:
             value = self.emit(f"bitcast {spelled(kind)} {value} to {spelled(element)}")
         self.values[id(op)] = value
+
+
+def _procedure(number: int) -> str:
+    return f"@dparray.procedure{number}"
 
 
 def _alignment(op: Op) -> str:

@@ -110,12 +110,15 @@ class Function:
         name: of the Python function.
         parameters: the ``parameter`` ops, as a launch packs them.
         body: its ops; the last is a ``return``, or a construct that nothing leaves.
+        procedures: the functions that a function of the host calls; their parameters are values,
+            and pointers to what they return.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.parameters: list[Op] = []
         self.body: list[Op] = []
+        self.procedures: list[Function] = []
 
 
 def walk(body: Sequence[Op]) -> Iterator[Op]:
@@ -266,6 +269,7 @@ OPS: dict[str, Rule] = {
         "Run a kernel of the host: its code's address, the extents of its range, and its "
         "arguments. The attribute has the number of extents, and the least sizes of pieces.",
     ),
+    "call": _effect("*", "Call the procedure whose number is the attribute, with arguments."),
     "leave": _effect("*", "Continue after the construct in the attribute, with its results."),
     "repeat": _effect("*", "Begin the loop in the attribute again, with what it carries."),
     "return": _effect("", "End the work-item."),

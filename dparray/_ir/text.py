@@ -39,6 +39,8 @@ class _Printer:
         )
         yield f"kernel {function.name}({parameters})"
         yield from self.body(function.body, 1)
+        for each in function.procedures:
+            yield from self.lines(each)
 
     def parameter(self, op: Op) -> str:
         name = f"%{op.attribute}"

@@ -38,7 +38,8 @@ def verify(function: Function, stage: str = "") -> None:
     Raises:
         InvalidProgram: with the op that breaks a rule, and the program.
     """
-    _Verifier(function, stage).run()
+    for each in (function, *function.procedures):
+        _Verifier(each, stage, function.procedures).run()
 
 
 class _Verifier:
@@ -51,8 +52,9 @@ class _Verifier:
         left: for each construct, whether a jump leaves it.
     """
 
-    def __init__(self, function: Function, stage: str) -> None:
+    def __init__(self, function: Function, stage: str, procedures: Sequence[Function]) -> None:
         self.function = function
+        self.procedures = procedures
         self.stage = stage
         self.known: set[int] = set()
         self.seen: set[int] = set()
@@ -118,6 +120,8 @@ class _Verifier:
         if check is not None:
             problem = check(op)
             self.require(not problem, op, str(problem))
+        if op.name == "call":
+            self.fits(op, op.operands, self.procedures[op.attribute].parameters, "arguments")
         if op.name in ("leave", "repeat"):
             self.jump(op)
         if op.name in CONTROL:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Mapping, Sequence
-from types import BuiltinFunctionType, FunctionType, NoneType
+from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -108,8 +107,13 @@ def _is_readable(value: Any) -> bool:
             return False
         return all(map(_is_readable, value))
     is_number = isinstance(value, type) and issubclass(value, _NUMBERS)
-    is_constant = is_number or value is math or isinstance(value, (ndarray, *_CONSTANTS))
+    is_constant = is_number or isinstance(value, (ndarray, ModuleType, *_CONSTANTS))
     return is_constant or is_function(value)
+
+
+def is_value(value: Any) -> bool:
+    """Return whether a value is passed to compiled code, which contains functions and modules."""
+    return not (is_function(value) or isinstance(value, ModuleType))
 
 
 def is_function(value: Any) -> bool:

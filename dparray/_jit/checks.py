@@ -1,44 +1,18 @@
-"""Errors in a function that are found before it is compiled, and the meaning of Numba's errors."""
+"""Errors in a function that are found before it is compiled."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import difflib
-import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import FunctionType, ModuleType
 
 import numpy as np
 
 from dparray._jit.inference import Inference, Value
 from dparray._jit.source import Source, source_of
-
-# Patterns in texts of Numba, and the line that fixes what each is about.
-_FIXES = (
-    ("array index type", "an index must be an integer: write // instead of /, or int(...)"),
-    ("Exception matching", "write `except Exception:`, the only handler in compiled code"),
-    ("IMPORT_NAME", "import at the top of the file, not in the function"),
-    ("f-strings|FORMAT_", "make the text outside of the compiled function"),
-    ("Cannot unify", "give a variable one type: use another name for the second value"),
-    ("Cannot determine Numba type", "pass the value as an argument, or keep it in a global number, "
-     "tuple or array"),
-    ("context manager", "use with around the call of the compiled function"),
-    ("NumPy function", "call it before or after the loop over elements, in a function of its own"),
-    ("readonly array", "pass a copy of the array: x.copy()"),
-    ("Illegal IR, del", "leave the del out: the memory is released when the function returns"),
-    ("scipy .*required", "run `pip install scipy`: native code calls its BLAS and LAPACK for "
-     "products and linear algebra of arrays"),
-    ("Int value is too large", "write a floating-point number, as in 1e20: integers have 64 bits"),
-    ("runaway recursion", "return a value that needs no call in one of the cases: "
-     "if n == 0: return 1"),
-    ("^float16$", "loop with dp.prange, or pass x.astype('float32')"),
-)  # fmt: skip
-_OTHER_FIX = (
-    "write it with array operations or with numbers and arrays only; the full text of the compiler "
-    "is in the error's `details`"
-)
 
 
 def checked_source(function: FunctionType) -> Source:
@@ -108,7 +82,7 @@ def _bound(tree: ast.AST) -> set[str]:
 
 
 def check_ranges(source: Source, types: Inference) -> None:
-    """Reject the floats among the arguments of ``range``, which Numba would truncate.
+    """Reject the floats among the arguments of ``range``, which native code would truncate.
 
     Raises:
         KernelCompileError: with the line; it is a ``TypeError``, as in Python.
@@ -123,27 +97,3 @@ def check_ranges(source: Source, types: Inference) -> None:
                         f"{types.called(node)} takes integers, and this is a {kind.dtype}",
                         f"write // instead of /, or int({ast.unparse(argument)})",
                     )
-
-
-def meaning_of(text: str) -> tuple[str, str]:
-    """Return the reason in an error of Numba, and the line that fixes it."""
-    fix = next((fix for mark, fix in _FIXES if re.search(mark, text)), _OTHER_FIX)
-    reason = next(_reasons(text), "") or text.partition("\n")[0]
-    reason = re.sub(r"\.* Raised from .*|, defined at \S+.*| for 't\.\d+'", "", reason)
-    return reason.replace("Literal[int]", "int").replace("Literal[str]", "str"), fix
-
-
-def _reasons(text: str) -> Iterator[str]:
-    if "readonly array" in text and "setitem" in text:
-        yield "a written array is read-only: indices share an element, or its owner forbids writes"
-    if text == "float16":
-        yield "loops other than prange take no float16 arrays"
-    specific = re.search(r"(?:Typ(?:e|ing)|Unsupported|NotImplemented)Error: (?!Failed)(.+)", text)
-    if specific:
-        yield specific[1]
-    signature = re.search(r"No implementation of function .*\n\s*>>> (.+)", text)
-    if signature:
-        yield f"no implementation of {signature[1]}"
-    for line in text.splitlines():
-        if re.search(r"\w{3,} \w", line) and not line.startswith(("Failed in", "During:")):
-            yield line.strip()

@@ -11,6 +11,7 @@ import ast
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
-from dparray._jit.captured import check_types, check_value, is_function
+from dparray._jit.captured import check_types, check_value, is_value
 from dparray._jit.host_code import HostCode
 from dparray._jit.inference import (
     ABOUT_ARRAYS,
@@ -32,7 +33,6 @@ from dparray._jit.inference import (
     type_of,
 )
 from dparray._jit.kernel_texts import FloatPowers, PlainLoops, python_numbers, type_key
-from dparray._jit.native import Native
 from dparray._jit.only_python import refused_power
 from dparray._jit.regions import (
     NativeCode,
@@ -115,11 +115,20 @@ class Driver:
         names[_SPECIAL] = sys.modules["dparray"].special
         names.update(cutter.names)
         names["range"] = range
-        module = ast.fix_missing_locations(ast.Module([tree], []))
-        exec(compile(module, source.file, "exec"), names)
-        self.function: FunctionType = names[tree.name]
+        self.function = python_function(tree, source.file, names)
+        for region in self.regions:
+            if isinstance(region, NativeRegion):
+                region.names = names
         if tree.name in source.names:
             names[tree.name] = _for_driver(source.names[tree.name])
+
+
+def python_function(tree: ast.FunctionDef, file: str, names: dict[str, Any]) -> FunctionType:
+    """Return the function of a definition, which reads and enters names."""
+    module = ast.fix_missing_locations(ast.Module([tree], []))
+    exec(compile(module, file, "exec"), names)
+    made: FunctionType = names[tree.name]
+    return made
 
 
 class _Task(NamedTuple):
@@ -140,13 +149,10 @@ class NativeRegion:
     """A loop over elements inside a driver.
 
     Attributes:
-        must_be_exact: whether it is native code only with NumPy's dtypes.
         node: the loop.
         inputs: the variables that it reads.
         outputs: the variables that it assigns and the rest of the function reads.
     """
-
-    must_be_exact = False
 
     def __init__(
         self, source: Source, node: Any, inputs: list[str], outputs: list[str], options: Any
@@ -159,7 +165,9 @@ class NativeRegion:
         self.inputs = inputs
         self.outputs = outputs
         self.options = options
-        self._compiled: dict[Any, tuple[Native | HostCode, dict[str, Any]]] = {}
+        self._compiled: dict[Any, tuple[HostCode, dict[str, Any]] | None] = {}
+        #: The names with which the loop runs in Python.
+        self.names: dict[str, Any] = {}
         self._tasks: dict[Any, _Task | None] = {}
         self._written_by_types: dict[Any, set[str]] = {}
 
@@ -170,8 +178,12 @@ class NativeRegion:
 
     def __call__(self, *values: Any) -> Any:
         """Run the loop on the calling thread, or as one work-item of a device."""
-        for name, value in zip(self.inputs, values, strict=True):
-            check_value(self.source, self.node, name, value)
+        try:
+            for name, value in zip(self.inputs, values, strict=True):
+                check_value(self.source, self.node, name, value)
+        except KernelCompileError as error:
+            fallback.runs_in_python(self.__name__, self.source.file, self.line, str(error))
+            return self._in_python(*values)
         arrays = [
             (name, value)
             for name, value in zip(self.inputs, values, strict=True)
@@ -181,9 +193,11 @@ class NativeRegion:
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
         if placement is not None and not traits_of(placement.queue).shares_memory:
             return self._run_elsewhere(types, values, placement.queue)
-        host = host_arguments([None if is_function(each) else each for each in values])
-        found = self._compiled.get(tuple(types.values()))
-        native, kinds = found or self._compile(types, orders_of(self.inputs, values))
+        host = host_arguments([each if is_value(each) else None for each in values])
+        compiled = self._ready(types, orders_of(self.inputs, values))
+        if compiled is None:
+            return self._in_python(*values)
+        native, kinds = compiled
         queue = placement.queue if placement else None
         result = native.run(tuple(host), queue)
         if not self.outputs:
@@ -197,20 +211,58 @@ class NativeRegion:
     def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
         """Compile the loop for inferred types, as :meth:`ParallelRegion.prepare` does."""
         given = {name: types.variables.get(name) for name in self.inputs}
-        check_types(self.source, self.node, given)
+        try:
+            check_types(self.source, self.node, given)
+        except KernelCompileError as error:
+            fallback.runs_in_python(self.__name__, self.source.file, self.line, str(error))
+            return
         are_known = all(isinstance(kind, Value | Known) for kind in given.values())
         if not are_known or given.keys() & types.mixed:
             return
         values = {name: kind for name, kind in given.items() if isinstance(kind, Value)}
         has_arrays = any(kind.ndim for kind in values.values())
         if traits_of(queue).shares_memory or not has_arrays:
-            self._compile(given, orders)
+            self._ready(given, orders)
             return
         self._task(given, orders, queue)
 
+    def _ready(
+        self,
+        types: Mapping[str, Any],
+        orders: Mapping[str, str],
+        refusal: KernelCompileError | None = None,
+    ) -> tuple[HostCode, dict[str, Any]] | None:
+        """Return the loop as native code; ``None`` if it runs in Python.
+
+        Args:
+            types: the types of the variables that it reads.
+            orders: the memory orders of arrays, as in type keys.
+            refusal: why it is no kernel.
+
+        Raises:
+            FallbackError: the policy forbids that.
+        """
+        key = tuple(types.values())
+        if key not in self._compiled:
+            try:
+                return self._compile(types, orders)
+            except KernelCompileError as error:
+                reason = error if refusal is None else about_loop(self, refusal)
+                fallback.runs_in_python(self.__name__, self.source.file, self.line, str(reason))
+            self._compiled[key] = None
+        return self._compiled[key]
+
+    @cached_property
+    def _in_python(self) -> FunctionType:
+        """The loop as a function of the arrays and numbers that it reads."""
+        names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
+        body = [copied(self.node), ast.Return(ast.Tuple(names, ast.Load()))]
+        tree = definition_of(self._name, self.inputs, body)
+        return python_function(tree, self.source.file, self.names)
+
     def _compile(
         self, types: Mapping[str, Any], orders: Mapping[str, str]
-    ) -> tuple[Native | HostCode, dict[str, Any]]:
+    ) -> tuple[HostCode, dict[str, Any]]:
         functions = local_functions(self.source, [self.node]).values()
         body: list[ast.stmt] = copied([*functions, self.node])
         if self.outputs:
@@ -219,10 +271,7 @@ class NativeRegion:
         source, plain = with_functions(self.source, {name: types[name] for name in self.inputs})
         definition = definition_of(self._name, [*plain], body)
         inferred = Inference(definition, plain, source.names)
-        code = NativeCode(source, definition, inferred, self.options)
-        if self.must_be_exact and code.doubts:
-            raise KernelCompileError("NumPy's dtypes are not known to Numba")
-        native = code.compiled(orders)
+        native = NativeCode(source, definition, inferred, self.options).compiled(orders)
         self._compiled[tuple(types.values())] = found = native, inferred.variables
         return found
 
@@ -231,11 +280,7 @@ class NativeRegion:
     def _task(
         self, types: Mapping[str, Any], orders: Mapping[str, str], queue: Any
     ) -> _Task | None:
-        """Return the loop as a kernel for one work-item, or ``None`` if only native code has it.
-
-        Raises:
-            KernelCompileError: neither compiles.
-        """
+        """Return the loop as a kernel for one work-item, or ``None`` if only native code has it."""
         values = {name: kind for name, kind in types.items() if isinstance(kind, Value)}
         keys = [type_key(kind, orders.get(name, "C")) for name, kind in values.items()]
         key = (*types.values(), *keys)
@@ -246,12 +291,7 @@ class NativeRegion:
             except KernelCompileError as error:
                 task, refusal = None, error
             if task is None:
-                try:
-                    self._compile(types, orders)
-                except KernelCompileError:
-                    if refusal is None:
-                        raise
-                    raise about_loop(self, refusal) from None
+                self._ready(types, orders, refusal)
                 self._tasks[key] = None
         return self._tasks[key]
 
@@ -297,7 +337,10 @@ class NativeRegion:
         if task is not None and (is_simulated or self._is_short(given, task)):
             fallback.is_sequential(queue, *where)
             return self._run_task(task, types, values, queue)
-        native, kinds = self._compiled.get(tuple(types.values())) or self._compile(types, orders)
+        compiled = self._ready(types, orders)
+        if compiled is None:
+            return self._in_python(*values)
+        native, kinds = compiled
         has_views = not all(is_number(kinds.get(name)) for name in self.outputs)
         fallback.is_sequential(queue, *where, staged_nbytes(values))
         with staged(given, self._written(types), has_views) as (host, views):
@@ -384,7 +427,6 @@ class Nest(NativeRegion):
     dparray's operations. The regions inside of it are for larger arrays and other devices.
     """
 
-    must_be_exact = True
     _is_refused = False
 
     def choice(self, name: str, otherwise: ast.stmt) -> ast.stmt:
@@ -477,7 +519,7 @@ class _Cutter:
         for each in ast.walk(node):
             if isinstance(each, ast.Return):
                 return False
-            # Numba would run the prange loops of a callee one iteration after the other.
+            # The prange loops of a callee would run one iteration after the other.
             function = self.source.resolve(each.func) if isinstance(each, ast.Call) else None
             plain = python_function_of(function)
             if isinstance(plain, FunctionType):

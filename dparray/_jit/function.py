@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import math
 import re
@@ -22,7 +23,6 @@ from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
 from dparray._evaluate import implementations
 from dparray._functions.other_libraries import travels_by_value
-from dparray._jit.casts import check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
 from dparray._jit.driver import (
     MAX_NEST_ELEMENTS,
@@ -45,8 +45,8 @@ from dparray._jit.inference import (
     is_array,
     type_of,
 )
+from dparray._jit.literals import check_fit, check_literals, parameters_in_bounds
 from dparray._jit.loop_forms import calls_slow_functions, other_loops, remarks
-from dparray._jit.native import Native, has_placement
 from dparray._jit.regions import NativeCode, ParallelRegion, launcher
 from dparray._jit.source import Source, copied, prange, python_function_of
 from dparray._jit.views import host_view, orders_of, result_of
@@ -70,6 +70,7 @@ MAX_NATIVE_ELEMENTS = 1 << 16
 #: each statement; less with functions of which kernels compute vectors.
 MAX_STORES, MAX_SLOW_STORES = 1 << 24, 1 << 18
 
+_PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OPTIONS = ("fastmath", "parallel", "cache", "inline")
 # Options of Numba and numba-dpex that have no effect here.
@@ -88,9 +89,7 @@ class Plan:
         driver: the function split into regions, after it was needed.
     """
 
-    def __init__(
-        self, function: JitFunction, queue: Any, arguments: Sequence[Any], omitted: int = 0
-    ) -> None:
+    def __init__(self, function: JitFunction, queue: Any, arguments: Sequence[Any]) -> None:
         source = function._read()
         self.source = source
         self.options = function.options
@@ -101,13 +100,10 @@ class Plan:
             source.depends_on([] if callee is None else callee.references)
         result = self.types.result
         self.returns_number = isinstance(result, Value) and result.is_weak
-        results = result.items if isinstance(result, Items) else (result,)
-        #: Numba makes numbers of what are arrays without dimensions in the uncompiled function.
-        self.may_return_array = UNKNOWN in results and self.types.has_unknown_call()
         self.orders = orders_of(function._parameters, arguments)
         self.queue = queue
-        self.native: Native | HostCode | None = None
-        self.always_native: Native | HostCode | None = None
+        self.native: HostCode | None = None
+        self.always_native: HostCode | None = None
         self.driver: Driver | None = None
         self.refusal: KernelCompileError | None = None
         self._lock = threading.RLock()
@@ -116,31 +112,27 @@ class Plan:
         has_prange = contains_prange(source, tree)
         #: With errors of its loops.
         self.split = Driver(source, self.types, self.options) if has_prange else None
-        given = list(zip(function._parameters, arguments, strict=True))
-        self.omitted = given[len(given) - omitted :]
-        self.code = self._native_code(source, tree, self.types)
-        tree = self.code.tree
+        self.code = NativeCode(source, tree, self.types, self.options)
         self.in_cpu = traits_of(queue).shares_memory
         has_arrays = _has_arrays(self.types)
         loop = walks_elements(source, source.definition, self.types)
         self.walks = loop is not None
-        doubts = self.code.doubts
-        exact = not doubts
-        self.lines = walked_lines(source, source.definition, self.types) if exact else None
+        self.lines = walked_lines(source, source.definition, self.types)
         check_literals(source, self.types)
         check_ranges(source, self.types)
         bounded = parameters_in_bounds(source, self.types)
         self.bounds = [(function._parameters.index(name), *rest) for name, *rest in bounded]
         self.is_native = self.may_be_native = False
-        if not self.in_cpu and has_arrays:
+        if not self.in_cpu and (has_arrays or any(isinstance(x, ndarray) for x in arguments)):
             self.reason = "the device is not a CPU, so nothing runs on the host in its memory"
         elif has_prange:
             self.reason = "its prange loops are regions"
             kernels = [each for each in self.code.loops if not each.is_native_in(self.types)]
-            others = doubts or has_placement(tree) or config.debug
+            others = has_placement(tree) or config.debug
             if not (others or has_array_code(source, source.definition, self.types)):
                 if kernels and all(each.is_launched for each in kernels):
-                    self.native = self.always_native = self.code.translated(self.orders)
+                    with contextlib.suppress(KernelCompileError):
+                        self.native = self.always_native = self.code.compiled(self.orders)
                 self.is_native = not kernels or self.native is not None
             self.may_be_native, self.walks = self.is_native, False
             if self.is_native:
@@ -148,15 +140,8 @@ class Plan:
         elif self.walks or not has_arrays:
             self.is_native = self.may_be_native = True
             self.reason = "it loops over elements" if self.walks else "it has no arrays"
-            if not exact:
-                self.reason += "; Numba's typing decides the dtypes in line " + ", ".join(
-                    str(line) for line in sorted({node.lineno for node in doubts})
-                )
         elif has_placement(tree):
             self.reason = "its creation functions choose a placement"
-        elif not exact:
-            line = doubts[0].lineno
-            self.reason = f"NumPy's dtypes are not known to Numba in line {line}"
         elif called := self._called_loop():
             self.is_native = self.may_be_native = True
             self.reason = f"it calls {called}, which loops over elements"
@@ -166,16 +151,6 @@ class Plan:
         if self.code.refused is not None:
             self.is_native = self.may_be_native = False
             self.reason = "it has a text or a power that only Python computes"
-
-    def _native_code(self, source: Source, tree: ast.FunctionDef, types: Inference) -> NativeCode:
-        code = NativeCode(source, tree, types, self.options)
-        # Native code is faster with the values of defaults than with variables.
-        for name, value in self.omitted:
-            if type(value) in (bool, int, float):
-                constant = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
-                place = ast.copy_location(constant, code.tree.body[0])
-                code.tree.body.insert(0, ast.fix_missing_locations(place))
-        return code
 
     def _called_loop(self) -> str:
         """Return the name of a compiled function that is called with arrays and loops over their
@@ -227,33 +202,24 @@ class Plan:
                 sizes.append(x.size // max(steps, 1))
         return max(sizes)
 
-    def ready_native(self, host: tuple[Any, ...]) -> Native | HostCode | None:
-        """Return the native region, compiled for host arguments; ``None`` if a driver is as good.
+    def ready_native(self) -> HostCode | None:
+        """Return the native region; ``None`` if the compiler does not have something in it.
 
         Raises:
-            KernelCompileError: Numba does not compile it, and the function loops over elements.
+            FallbackError: the policy forbids that a function without arrays runs in Python.
         """
         with self._lock:
             if self.native is None and self.refusal is None:
-                native = self.code.translated(self.orders) or self.code.build()
                 try:
-                    if isinstance(native, Native):
-                        native.compile(host)
+                    self.native = self.code.compiled(self.orders)
                 except KernelCompileError as error:
-                    if self.is_native and self.walks:
-                        raise
-                    self.refusal = error
-                else:
-                    if self.may_return_array and native.returns_number:
-                        reason = "a result is an array without dimensions, and a number for Numba"
-                        self.refusal = KernelCompileError(reason)
-                    else:
-                        self.native = native
-                if self.refusal is not None:
-                    self.is_native = False
+                    if self.is_native and not self.walks and not _has_arrays(self.types):
+                        name, line = self.source.function.__name__, self.source.first_line
+                        fallback.runs_in_python(name, self.source.file, line, str(error))
+                    self.refusal, self.is_native = error, False
                 else:
                     if self.is_native and not self.bounds:
-                        self.always_native = native
+                        self.always_native = self.native
             return self.native
 
     def ready_driver(self) -> Driver:
@@ -261,6 +227,9 @@ class Plan:
         with self._lock:
             if self.driver is None:
                 driver = self.split or Driver(self.source, self.types, self.options)
+                for loop in driver.uncut if self.refusal is not None else ():
+                    name, file = self.source.function.__name__, self.source.file
+                    fallback.runs_in_python(name, file, loop.lineno, str(self.refusal))
                 if driver.uncut and not self.in_cpu:
                     raise self.source.error(
                         driver.uncut[0],
@@ -353,11 +322,8 @@ class JitFunction:
                 break
         queue = None
         key: list[Any] = []
-        omitted = 0
         if named or len(arguments) != self._count:
-            given = len(arguments)
             arguments = self._completed(arguments, named)
-            omitted = 0 if named else self._count - given
         for x in arguments:
             if type(x) is ndarray:
                 key.append((x.dtype, len(x.shape)))
@@ -368,20 +334,16 @@ class JitFunction:
             elif type(x) in (float, int):
                 key.append(type(x))
             else:
-                return self._call_otherwise(arguments, omitted)
-        return self._run(arguments, queue, tuple(key), omitted)
+                return self._call_otherwise(arguments)
+        return self._run(arguments, queue, tuple(key))
 
-    def _run(
-        self, arguments: tuple[Any, ...], queue: Any, key: tuple[Any, ...], omitted: int = 0
-    ) -> Any:
-        if omitted:
-            key = (*key, omitted)
+    def _run(self, arguments: tuple[Any, ...], queue: Any, key: tuple[Any, ...]) -> Any:
         if queue is None:
             queue = queue_of(None)
         plan = self._plans.get(key)
         # Another queue may be one of another kind of device.
         if plan is None or plan.queue is not queue or config.debug:
-            plan = self._plan(key, queue, arguments, omitted)
+            plan = self._plan(key, queue, arguments)
         native, size = plan.always_native, 0
         if native is None:
             size = sum([x.size for x in arguments if isinstance(x, ndarray)])
@@ -389,7 +351,7 @@ class JitFunction:
                 check_fit(plan.source, node, arguments[position], dtype)
         if native or plan.runs_native(size, arguments):
             host = tuple([host_view(x) if type(x) is ndarray else x for x in arguments])
-            native = native or plan.native or plan.ready_native(host)
+            native = native or plan.native or plan.ready_native()
             if native is not None:
                 value = native.run(host, queue)
                 if value is None or plan.returns_number:
@@ -405,7 +367,7 @@ class JitFunction:
         with use_device(queue):
             return driver.function(*arguments)
 
-    def _call_otherwise(self, arguments: tuple[Any, ...], omitted: int) -> Any:
+    def _call_otherwise(self, arguments: tuple[Any, ...]) -> Any:
         """Handle a call with arguments other than arrays, integers and floats."""
         taken = dispatch_override(self, arguments)
         if taken is not NotImplemented:
@@ -419,13 +381,11 @@ class JitFunction:
             plan = self._plan(plan_key, queue, converted)
             result = self._drive(plan, queue, converted)
         else:
-            result = self._run(converted, queue if arrays else None, plan_key, omitted)
+            result = self._run(converted, queue if arrays else None, plan_key)
         foreign = [x for x in arguments if _is_foreign(x)]
         return _as_foreign(result, foreign, converted, arguments) if foreign else result
 
-    def _plan(
-        self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any], omitted: int = 0
-    ) -> Plan:
+    def _plan(self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any]) -> Plan:
         """Return the plan of a call; queues of CPU devices share it."""
         if not traits_of(queue).shares_memory:
             key = (*key, queue)
@@ -443,7 +403,7 @@ class JitFunction:
             self._read()
             plan = self._plans.get(key)
             if plan is None:
-                plan = self._plans[key] = Plan(self, queue, arguments, omitted)
+                plan = self._plans[key] = Plan(self, queue, arguments)
                 if not plan.may_be_native:
                     plan.ready_driver()
             return plan
@@ -679,6 +639,16 @@ def _label(x: Any) -> str:
     if isinstance(x, np.generic):
         return x.dtype.name
     return repr(x) if isinstance(x, str) or x is None else type(x).__name__
+
+
+def has_placement(tree: ast.AST) -> bool:
+    """Return whether a creation function has a placement argument."""
+    return any(
+        isinstance(node, ast.keyword)
+        and node.arg in _PLACEMENT_KEYWORDS
+        and not (isinstance(node.value, ast.Constant) and node.value.value is None)
+        for node in ast.walk(tree)
+    )
 
 
 def _has_arrays(types: Inference) -> bool:

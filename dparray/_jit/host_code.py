@@ -1,15 +1,14 @@
 """Native regions, which dparray's own compiler translates.
 
 The function becomes one in the kernel language: a ``prange`` loop becomes a loop over its parts,
-which threads share, and results are stored in more arguments. Numba compiles code that the language
-does not have, such as products of matrices (:mod:`dparray._jit.native`).
+which threads share, and results are stored in more arguments.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from dparray import kernel_api
 from dparray._compiler import cache
 from dparray._compiler.compile import obtain_host_function, obtain_kernel
 from dparray._driver import processor, traits_of
-from dparray._jit.casts import NUMPY, dtype_of
 from dparray._jit.division import IDENTITIES, SYMBOLS, loop_over, range_of
 from dparray._jit.inference import (
     UNKNOWN,
@@ -32,13 +30,14 @@ from dparray._jit.inference import (
     is_number,
 )
 from dparray._jit.kernel_texts import (
+    NUMPY,
     PYTHON_CLASSES,
     FloatPowers,
     PlainLoops,
+    dtype_of,
     for_kernel,
     type_key,
 )
-from dparray._jit.native import Native, argument_error, references_of, traceback_of
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
 from dparray._jit.scalarize import NAMES
 from dparray._jit.source import (
@@ -47,14 +46,25 @@ from dparray._jit.source import (
     at_line,
     copied,
     function_of,
+    references_of,
+    traceback_of,
+    used_names,
 )
 from dparray._language import intrinsics
-from dparray._language.errors import SHAPE_ERROR, Refusal
+from dparray._language.errors import (
+    CAPTURED,
+    MAX_RAISED_VALUES,
+    RAISED_VALUES,
+    SHAPE_ERROR,
+    Refusal,
+    refusal_of_host_code,
+)
 from dparray._layout import order_of
 from dparray._type_keys import code_of
-from dparray.exceptions import KernelCompileError, ShapeError
+from dparray.exceptions import KernelArgumentError, KernelCompileError, ShapeError
 
-#: The most numbers that a function returns, as in `_fastpath_pool.c`.
+#: The most numbers that a function takes and returns, as in `_fastpath_pool.c`.
+MAX_WORDS = 512
 MAX_RESULTS = 16
 _GIVE, _LAUNCH, _APART = "__give__", "__launch__", "__apart__"
 #: The most work-items that share the iterations of a kernel with reductions.
@@ -99,7 +109,6 @@ class HostCode:
         types: Inference,
         loops: Sequence[Any],
         options: Mapping[str, Any],
-        otherwise: Callable[[], Any],
     ) -> None:
         """Translate the function.
 
@@ -109,14 +118,11 @@ class HostCode:
             types: its types.
             loops: its ``prange`` loops.
             options: those of the user.
-            otherwise: returns Numba's code, for read-only arrays that the function writes.
 
         Raises:
             KernelCompileError: the language does not have something in it.
         """
-        self.source, self._options, self._otherwise = source, options, otherwise
-        #: Numbers that are results are Python's, as those of Numba.
-        self.returns_number = False
+        self.source, self._options = source, options
         named = [each.arg for each in tree.args.args]
         self._parameters: list[str] = []
         self._kinds: list[Value] = []
@@ -135,10 +141,16 @@ class HostCode:
                     types.variables[part] = own
             else:
                 self._take(name, kind, position)
+        if sum(_words_of(kind) for kind in self._kinds) > MAX_WORDS // 2:
+            raise KernelCompileError("it takes too many arrays")
         self._is_plain = len(self._places) == len(named) and not head
         for callee, _ in types.callees.values():
             if callee is not None:
                 source.depends_on([*callee.references, *references_of(callee.function)])
+        sources = [source, *(callee for callee, _ in types.callees.values() if callee is not None)]
+        self._captured = _arrays_among(sources)
+        self._views = tuple(map(_read_only, self._captured))
+        self._raises = any(_raises_values(each.definition) for each in sources)
         self._results = _Results(tree, types, named)
         tree.body[:0] = at_line(ast.parse("\n".join(head)), tree.lineno).body
         sharer = _Sharer(source, types, {loop.line: loop for loop in loops})
@@ -147,12 +159,13 @@ class HostCode:
         tree = _Ordered(sharer.floats).visit(tree)
         tree = _Returns(self._results).visit(tree)
         self._tree = PlainLoops(source).visit(tree)
+        # Its own name is that of the user's function, which it may call.
+        self._name = f"{tree.name}__native"
         self._kernels = sharer.kernels
         self._assigned = assigned_names(tree.body)
         self._letters, self._has_results = self._results.letters, self._results.are_any
         self._by_orders: dict[tuple[str, ...], _Compiled] = {}
         self._last: _Compiled | None = None
-        self._native: Any = None
 
     def _take(self, name: str, kind: Any, position: int, item: int | None = None) -> None:
         """Add a parameter."""
@@ -204,17 +217,22 @@ class HostCode:
             names[f"__sizes_{each.tag}"] = (multiple, least)
             launched.append(code)
         function = self._function(names)
-        keys += ["i8"] * len(launched) + self._results.keys
+        keys += [f"{code_of(each.dtype)}:{each.ndim}R" for each in self._captured]
+        keys += ["i8:1C"] * self._raises + ["i8"] * len(launched) + self._results.keys
         try:
             kernel = obtain_host_function(function, keys, self._options)
         except Refusal as refusal:
-            raise KernelCompileError(str(refusal)) from None
+            raise self._refused(refusal, function) from None
         code = processor().load(kernel.module, kernel.entry, addresses, cache)
         runs = tuple(each.address for each in launched)
-        kinds += "q" * len(runs)
+        kinds += "R" * len(self._captured) + "C" * self._raises + "q" * len(runs)
         kept = code, launched
         made = _Compiled(kept, code.address, kinds.encode(), runs, function, keys)
         return self._by_orders.setdefault(orders, made)
+
+    def _refused(self, refusal: Refusal, function: Any) -> KernelCompileError:
+        name = self.source.function.__name__
+        return KernelCompileError(refusal_of_host_code(refusal, name, function))
 
     def _function(self, own: Mapping[str, Any]) -> Any:
         """Return the function in the kernel language.
@@ -224,15 +242,17 @@ class HostCode:
         """
         source = self.source
         parameters = [*self._parameters]
+        parameters += [f"{CAPTURED}{at}" for at in range(len(self._captured))]
+        parameters += [RAISED_VALUES] * self._raises
         parameters += [f"__run_{each.tag}" for each in self._kernels]
         parameters += [f"__result_{at}" for at in range(len(self._results.stored))]
         names = {name: for_kernel(value) for name, value in source.names.items()} | NAMES
         names |= {NUMPY: np, SHARED: intrinsics.shared, _ORDERED: intrinsics.reordered}
         names |= {_GIVE: intrinsics.give}
         names |= {_APART: intrinsics.are_apart, _PARTIAL: kernel_api.PrivateArray}
-        names |= {_LAUNCH: intrinsics.launch, **own}
+        names |= {_LAUNCH: intrinsics.launch, CAPTURED: self._captured, **own}
         body = copied(self._tree.body)
-        return function_of(source, self._tree.name, parameters, body, names, source.file)
+        return function_of(source, self._name, parameters, body, names, source.file)
 
     def _kernel(self, loop: _Launched, orders: Mapping[str, str], names: dict[str, Any]) -> Any:
         """Return the code of a loop's kernel for memory orders of arrays, and sizes of pieces.
@@ -263,61 +283,62 @@ class HostCode:
         if compiled is not None:
             results = self._call(compiled, arguments, threads)
         if results is NotImplemented:
-            return self._run_otherwise(arguments, queue, threads)
+            results = self._run_otherwise(arguments, threads)
         return self._results.of(results, arguments) if self._has_results else None
 
     def _call(self, compiled: _Compiled, arguments: tuple[Any, ...], threads: int) -> Any:
         """Return the stored results; ``NotImplemented`` for arrays of other memory orders."""
-        given = self._taken(arguments) + compiled.runs
+        raised = (np.zeros(MAX_RAISED_VALUES, np.int64),) if self._raises else ()
+        given = self._taken(arguments) + self._views + raised + compiled.runs
         try:
             results = call_function(compiled.address, compiled.kinds, given, self._letters, threads)
         except OverflowError:
-            raise argument_error(self.source) from None
+            raise KernelArgumentError(
+                f"{self.source.function.__name__}: an argument is an integer that does not fit "
+                "into 64 bits; pass a floating-point number: float(n)"
+            ) from None
         if type(results) is int:
-            raise self._error(compiled, results)
+            raise self._error(compiled, results, *raised)
         return results
 
-    def _error(self, compiled: _Compiled, number: int) -> BaseException:
-        """Return the exception with which the function has ended."""
+    def _error(
+        self, compiled: _Compiled, number: int, values: np.ndarray | None = None
+    ) -> BaseException:
+        """Return the exception with which the function has ended, of the values of variables."""
         from dparray._language.frontend import translation
 
         function, is_checked = compiled.function, bool(self._options.get("debug"))
         whole = translation(function, compiled.keys, is_checked, is_sequential=True)
         found = whole.raised[number - 1]
         code = compile(found.error, self.source.file, "eval")
-        error = eval(code, {**found.scope, SHAPE_ERROR: ShapeError})
+        scope = {**found.scope, SHAPE_ERROR: ShapeError}
+        for at, value in enumerate(found.values):
+            assert values is not None
+            scope[value.name] = value.kind(values[at : at + 1].view(value.stored)[0])
+        error = eval(code, scope)
         error = error() if isinstance(error, type) else error
         if isinstance(error, ShapeError):
             error = ShapeError(f"{self.source.function.__name__}: {error}")
-        own = {self._tree.name: self.source.function.__name__}
+        own = {self._name: self.source.function.__name__}
         places = [
             (each.file, each.line, own.get(each.function, each.function)) for each in found.places
         ]
         made: BaseException = error.with_traceback(traceback_of(error, places))
         return made
 
-    def _run_otherwise(self, arguments: tuple[Any, ...], queue: Any, threads: int) -> Any:
-        """Call the region with arrays of other memory orders than the last, or Numba's code."""
-        if self._native is None:
-            try:
-                compiled = self._compiled(tuple(map(_order, self._taken(arguments))))
-            except KernelCompileError as error:
-                if "is read-only" in str(error):  # which Numba would report without a line
-                    raise KernelCompileError(
-                        f"{self.source.function.__name__}: a written array is read-only: indices "
-                        f"share an element, or its owner forbids writes\n{error}"
-                    ) from None
-                compiled = None
-            if compiled is not None:
-                results = self._call(compiled, arguments, threads)
-                if results is not NotImplemented:  # as it is for too many arguments
-                    self._last = compiled
-                    return self._results.of(results, arguments) if self._has_results else None
-            native = self._otherwise()
-            if isinstance(native, Native):
-                native.compile(arguments)  # whose errors have lines, unlike those of a call
-            self._native, self._last = native, None
-        return self._native.run(arguments, queue)
+    def _run_otherwise(self, arguments: tuple[Any, ...], threads: int) -> Any:
+        """Return the stored results for arrays of other memory orders than the last."""
+        orders = tuple(map(_order, self._taken(arguments)))
+        compiled = self._compiled(orders)
+        results = self._call(compiled, arguments, threads)
+        assert results is not NotImplemented
+        self._last = compiled
+        return results
+
+
+def _words_of(kind: Value) -> int:
+    """Return in how many numbers an argument is passed: its sizes, address and strides."""
+    return 3 + 2 * kind.ndim if kind.ndim else 1
 
 
 def _letter(dtype: np.dtype[Any]) -> str:
@@ -331,6 +352,31 @@ def _order(argument: Any) -> str:
     if not argument.flags.writeable:
         return "R"
     return order_of(argument.shape, argument.strides, argument.itemsize)
+
+
+def _arrays_among(sources: Sequence[Source]) -> tuple[np.ndarray, ...]:
+    """Return the NumPy arrays among the globals and captured names of functions."""
+    found = {
+        id(value): value
+        for source in sources
+        for name in used_names(source.definition)
+        if isinstance(value := source.names.get(name), np.ndarray) and value.dtype.kind in "biuf"
+    }
+    return tuple(found.values())
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _raises_values(tree: ast.FunctionDef) -> bool:
+    """Return whether a function raises an exception with the value of a variable."""
+    stored = {argument.arg for argument in tree.args.args} | assigned_names(tree.body)
+    raised = (node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc)
+    asserted = (node.msg for node in ast.walk(tree) if isinstance(node, ast.Assert) and node.msg)
+    return any(used_names(each) & stored for each in (*raised, *asserted))
 
 
 class _Result(NamedTuple):
@@ -366,7 +412,7 @@ class _Results:
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
             if id(each) not in updated
         }
-        for node in (each for each in ast.walk(tree) if isinstance(each, ast.Return)):
+        for node in _returns_of(tree.body):
             if node.value is None and self._found is None:
                 continue
             found: list[_Result] = []
@@ -440,6 +486,15 @@ class _Results:
                 _argument_of(each, arguments) if type(each) is tuple else each for each in found
             ]
         return tuple(found) if self._is_tuple else found[0]
+
+
+def _returns_of(body: Sequence[ast.AST]) -> Iterator[ast.Return]:
+    """Yield the ``return`` statements of a function, without those of functions in it."""
+    for each in body:
+        if isinstance(each, ast.Return):
+            yield each
+        elif not isinstance(each, ast.FunctionDef | ast.Lambda):
+            yield from _returns_of([*ast.iter_child_nodes(each)])
 
 
 def _argument_of(value: tuple[int, ...], arguments: tuple[Any, ...]) -> np.ndarray:

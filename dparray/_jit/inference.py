@@ -1,10 +1,8 @@
 """Types of a function's expressions under the rules of NumPy 2.
 
-Numba promotes as NumPy 1 did: a Python float turns a float32 array into float64, and two int32
-scalars give an int64. This module infers the types of the uncompiled function, so that
-:mod:`dparray._jit.casts` can add the conversions that make Numba compute them. The inference
-ignores the order of statements: a variable has the join of all its assignments. A type that is not
-known exactly is :data:`UNKNOWN`, never a guess.
+The plan of a function depends on them: what is an array, what its regions take, what it returns.
+The inference ignores the order of statements: a variable has the join of all its assignments. A
+type that is not known exactly is :data:`UNKNOWN`, never a guess.
 """
 
 from __future__ import annotations
@@ -24,10 +22,10 @@ from dparray._jit.signs import is_natural
 from dparray._jit.source import Source, entries_of, source_of, users_function
 from dparray.exceptions import KernelCompileError
 
+#: How often a function is read until its types settle.
+_MAX_READINGS = 6
 #: For how many types of its arguments a recursive function may be compiled.
 MAX_VERSIONS = 16
-#: Dtypes for which the typing of Numba and that of NumPy agree.
-DEFAULT_DTYPES = frozenset(map(np.dtype, ("float64", "int64", "complex128", "bool")))
 
 
 class Value(NamedTuple):
@@ -61,6 +59,8 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+#: The type of a call of a function that calls itself, before that is known; it joins with any.
+PENDING = Unknown()
 _MISSING = object()
 
 WEAK_BOOL = Value(np.dtype(bool), 0, True)
@@ -122,9 +122,9 @@ def type_of(value: Any) -> Any:
 
 def join(first: Any, second: Any) -> Any:
     """Return the type of a variable with two assignments."""
-    if first is None or first == second:
+    if first is None or first is PENDING or first == second:
         return second
-    if second is None:
+    if second is None or second is PENDING:
         return first
     if isinstance(first, Value) and isinstance(second, Value) and first.ndim == second.ndim:
         if first.is_weak and second.is_weak:
@@ -175,6 +175,16 @@ def is_array(kind: Any) -> bool:
     return isinstance(kind, Value) and kind.ndim > 0
 
 
+class _Callees(dict[Any, tuple[Source | None, Any]]):
+    """The sources of the functions that a function calls, and the types of their results.
+
+    Attributes:
+        are_recursive: whether one of them calls itself.
+    """
+
+    are_recursive = False
+
+
 class Inference:
     """The types of a function's variables and expressions.
 
@@ -191,9 +201,9 @@ class Inference:
         tree: ast.FunctionDef,
         parameters: Mapping[str, Any],
         names: Mapping[str, Any],
-        callees: dict[Any, tuple[Source | None, Any]] | None = None,
+        callees: _Callees | None = None,
     ) -> None:
-        self.callees = {} if callees is None else callees
+        self.callees = _Callees() if callees is None else callees
         self.functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         self.tree = tree
         self.names = names
@@ -201,11 +211,21 @@ class Inference:
         self.parameters = dict(parameters)
         #: Variables with values of several types, and ``return`` if the results have such.
         self.mixed: set[str] = set()
+        #: Whether all results are numbers of one dtype, those of Python among them.
+        self.has_one_dtype = True
         self.result: Any = None
-        for _ in range(6):
+        self._read()
+        if callees is None and self.callees.are_recursive:
+            self._settle_callees()
+            self.variables, self.mixed, self.has_one_dtype = dict(parameters), set(), True
+            self._read()
+
+    def _read(self) -> None:
+        """Find the types of the variables and of the result."""
+        for _ in range(_MAX_READINGS):
             before = dict(self.variables)
             self.result = None
-            for statement in tree.body:
+            for statement in self.tree.body:
                 self._statement(statement)
             if before == self.variables:
                 break
@@ -232,7 +252,10 @@ class Inference:
             self._assign(node.target, self._item(node.iter))
         elif isinstance(node, ast.Return):
             value = Known(None) if node.value is None else self.of(node.value)
-            self.mixed |= {"return"} if self.result not in (None, value) else set()
+            if PENDING not in (self.result, value) and self.result not in (None, value):
+                self.mixed.add("return")
+                dtypes = [getattr(each, "dtype", None) for each in (value, self.result)]
+                self.has_one_dtype &= is_number(value) and dtypes[0] == dtypes[1]
             self.result = join(self.result, value)
         elif isinstance(node, ast.With):
             for item in node.items:
@@ -246,7 +269,7 @@ class Inference:
     def _assign(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):
             known = self.variables.get(target.id)
-            if known is not None and known != value:
+            if PENDING not in (known, value) and known is not None and known != value:
                 self.mixed.add(target.id)
             self.variables[target.id] = join(known, value)
         elif isinstance(target, ast.Tuple | ast.List):
@@ -312,7 +335,7 @@ class Inference:
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
             return Items(left.items + right.items)
         if not (isinstance(left, Value) and isinstance(right, Value)):
-            return UNKNOWN
+            return PENDING if PENDING in (left, right) else UNKNOWN
         if isinstance(op, ast.MatMult):
             return _product(left, right)
         if left.is_weak and right.is_weak:
@@ -454,24 +477,45 @@ class Inference:
 
     def _result_of(self, function: FunctionType, node: ast.Call) -> Any:
         """Return the type of the number that a user's function returns."""
-        kinds = self.types_of_arguments(node)
-        key = function, kinds
+        key = function, self.types_of_arguments(node)
         if key not in self.callees:
             unfinished = [each for (each, _), (source, _) in self.callees.items() if source is None]
             if unfinished.count(function) > MAX_VERSIONS:
                 return UNKNOWN  # The types may change in each recursive call, without an end.
-            self.callees[key] = None, UNKNOWN  # for functions that call themselves
-            try:
-                source = source_of(function)
-            except KernelCompileError:  # the compiler reports it
-                return UNKNOWN
-            tree = source.definition
-            given = types_of_parameters(source, kinds)
-            inner = Inference(tree, given, source.names, self.callees)
-            is_one = "return" not in inner.mixed and isinstance(tree.body[-1], ast.Return)
-            is_known = is_one and is_number(inner.result)
-            self.callees[key] = source, inner.result if is_known else UNKNOWN
+            self.callees[key] = None, PENDING
+            self._read_callee(key)
+        elif self.callees[key][0] is None:
+            self.callees.are_recursive = True
         return self.callees[key][1]
+
+    def _read_callee(self, key: Any) -> None:
+        """Note the source of a called function, and the type of its result."""
+        function, kinds = key
+        try:
+            source = source_of(function)
+        except KernelCompileError:  # the compiler reports it
+            self.callees[key] = None, UNKNOWN
+            return
+        given = types_of_parameters(source, kinds)
+        inner = Inference(source.definition, given, source.names, self.callees)
+        is_one = inner.has_one_dtype and isinstance(source.definition.body[-1], ast.Return)
+        is_known = is_one and (is_number(inner.result) or inner.result is PENDING)
+        self.callees[key] = source, inner.result if is_known else UNKNOWN
+
+    def _settle_callees(self) -> None:
+        """Read functions that call themselves until the types of their results settle."""
+        for _ in range(_MAX_READINGS):
+            before = [result for _, result in self.callees.values()]
+            for key in [*self.callees]:
+                self._read_callee(key)
+            results = [result for _, result in self.callees.values()]
+            if results == before:
+                break
+        else:
+            results = []
+        for key, (source, result) in self.callees.items():
+            is_known = bool(results) and result is not PENDING
+            self.callees[key] = source, result if is_known else UNKNOWN
 
     def _of_Call(self, node: ast.Call) -> Any:
         callee = self.users_callee(node)
@@ -623,17 +667,6 @@ class Inference:
         dtype = getattr(np, name)(np.ones(1, first.dtype)).dtype
         return Value(wanted if has_dtype and wanted else dtype, ndim)
 
-    def has_unknown_call(self) -> bool:
-        """Return whether it calls a function of arrays whose result is not known."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                owner = self.of(node.func.value)
-                name = getattr(owner.value, "__name__", "") if isinstance(owner, Known) else ""
-                is_module = name.partition(".")[0] in ("numpy", "dparray", "dpnp")
-                if (is_module or is_array(owner)) and self.of(node) is UNKNOWN:
-                    return True
-        return False
-
     def _dtype(self, node: ast.expr | None, rest: Sequence[ast.expr]) -> Any:
         """Return the dtype that an argument requests, or ``None`` if there is no argument."""
         if node is None:
@@ -681,21 +714,6 @@ def _product(left: Value, right: Value) -> Any:
     """Return the type of a product of matrices and vectors."""
     ndim = {(1, 1): 0, (2, 1): 1, (1, 2): 1, (2, 2): 2}.get((left.ndim, right.ndim))
     return UNKNOWN if ndim is None else Value(np.result_type(left.dtype, right.dtype), ndim)
-
-
-def is_default(types: Inference) -> bool:
-    """Return whether Numba and NumPy agree on all dtypes of a function."""
-
-    def default(value: Any) -> bool:
-        if isinstance(value, Items):
-            return all(map(default, value.items))
-        return not isinstance(value, Value) or value.dtype in DEFAULT_DTYPES
-
-    named = {node.attr for node in ast.walk(types.tree) if isinstance(node, ast.Attribute)}
-    named |= {str(n.value) for n in ast.walk(types.tree) if isinstance(n, ast.Constant)}
-    others = {"float32", "float16", "int32", "int16", "int8", "uint64", "uint32", "uint16",
-              "uint8", "complex64", "single", "half", "csingle"}  # fmt: skip
-    return all(map(default, types.variables.values())) and not named & others
 
 
 def constant(node: ast.expr | None) -> Any:

@@ -23,6 +23,8 @@ from dparray._jit.source import (
 from dparray._language.device_function import DeviceFunction
 from dparray._type_keys import code_of
 
+#: The name of NumPy in generated code.
+NUMPY = "__numpy__"
 #: Python's classes of numbers by the kinds of dtypes.
 PYTHON_CLASSES = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 
@@ -112,3 +114,15 @@ def type_key(kind: Value, order: str) -> str:
     """Return the type key of an array of a memory order, or of a number."""
     code = code_of(kind.dtype)
     return f"{code}:{kind.ndim}{order}" if kind.ndim else code
+
+
+def dtype_of(dtype: np.dtype[Any]) -> ast.expr:
+    """Return the expression of a dtype's class."""
+    name = "bool_" if dtype.kind == "b" else dtype.name
+    return ast.Attribute(ast.Name(NUMPY, ast.Load()), name, ast.Load())
+
+
+def cast_to(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
+    """Return a number converted to a dtype."""
+    made = ast.Call(dtype_of(dtype), [node], [])
+    return ast.fix_missing_locations(ast.copy_location(made, node))

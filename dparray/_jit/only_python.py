@@ -1,8 +1,6 @@
 """Code that only Python computes as written: texts of numbers, some ranges and powers.
 
-Numba's text of a float is ``<object type:float64>``. Its ``arange`` rounds floats otherwise, and
-has more elements for large ``uint64``. It does not compile ``axis=`` in a conditional expression,
-and neither does anything compute sums of floats in an array of integers.
+Nothing computes sums of floats in an array of integers.
 
 ``2 ** k`` is an integer, or a float if ``k`` is negative. Compiled code has one type for it: an
 integer where the code shows that no exponent is negative, otherwise a float. Where a float could
@@ -44,12 +42,6 @@ def _refused_array(source: Source, tree: ast.AST, types: Inference) -> KernelCom
                 "native code computes arange of floats and uint64 otherwise than NumPy",
                 "make the array outside of the loop",
             )
-        if isinstance(node, ast.IfExp) and any(
-            each.arg == "axis" for each in ast.walk(node) if isinstance(each, ast.keyword)
-        ):
-            return source.error(
-                node, "a conditional expression of native code has no axis=", "use if and else"
-            )
         if isinstance(node, ast.AugAssign) and is_array(types.of(node.target)):
             own, kind = types.of(node.target), types.of(node.value)
             result = types.binary(node.op, own, kind)
@@ -64,7 +56,17 @@ def _refused_array(source: Source, tree: ast.AST, types: Inference) -> KernelCom
 
 
 def _refused_text(source: Source, tree: ast.AST, types: Inference) -> KernelCompileError | None:
+    # Exceptions are made in Python.
+    raised = {
+        id(node)
+        for each in ast.walk(tree)
+        for part in (getattr(each, "exc", None), getattr(each, "msg", None))
+        if part is not None
+        for node in ast.walk(part)
+    }
     for node in ast.walk(tree):
+        if id(node) in raised:
+            continue
         values: list[ast.expr] = []
         name = types.called(node) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.FormattedValue):

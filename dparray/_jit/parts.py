@@ -15,10 +15,12 @@ import numpy as np
 
 from dparray._array import fastpath
 from dparray._compiler.abi import (
+    HAS_STACK,
     LAUNCH_KERNEL,
     NEGATIVE,
     NEW_MEMORY,
     NO_MEMORY,
+    NO_STACK,
     NOTE_STOP,
     SHARE_PARTS,
 )
@@ -138,6 +140,8 @@ def _call_function(
         raise MemoryError
     if _threads.stopped == NEGATIVE:
         raise ValueError("negative dimensions are not allowed")
+    if _threads.stopped == NO_STACK:
+        raise RecursionError("maximum recursion depth exceeded")
     if _threads.stopped:
         return _threads.stopped
     return tuple(
@@ -161,6 +165,8 @@ _memory_twin = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_int64),
 )(_new_memory)
 _stop_twin = ctypes.CFUNCTYPE(None, ctypes.c_int32)(_note_stop)
+#: Only a C function knows where the stack ends.
+_stack_twin = ctypes.CFUNCTYPE(ctypes.c_int32)(lambda: 1)
 #: Calls a native function.
 call_function: Callable[[int, bytes, Sequence[Any], bytes, int], Any] = (
     _call_function if fastpath.module is None else fastpath.module.call_function
@@ -175,8 +181,10 @@ def _addresses() -> dict[str, int]:
             NEW_MEMORY: int(found.new_memory),
             NOTE_STOP: int(found.note_stop),
             LAUNCH_KERNEL: int(found.launch_kernel),
+            HAS_STACK: int(found.has_stack),
         }
     twins = {SHARE_PARTS: _twin, NEW_MEMORY: _memory_twin, NOTE_STOP: _stop_twin}
+    twins[HAS_STACK] = _stack_twin
     return {name: ctypes.cast(each, ctypes.c_void_p).value or 0 for name, each in twins.items()}
 
 

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from math import prod
 from operator import index
+from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -25,10 +26,10 @@ from dparray._jit.captured import (
     check_types,
     check_value,
     is_function,
+    is_value,
     unpacked,
     unreadable,
 )
-from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update, put_first
 from dparray._jit.division import IDENTITIES, range_of
 from dparray._jit.element_dependences import dependent_elements
@@ -43,7 +44,6 @@ from dparray._jit.inference import (
     Value,
     constant,
     is_array,
-    is_default,
     type_of,
 )
 from dparray._jit.kernel_texts import (
@@ -61,7 +61,6 @@ from dparray._jit.loop_forms import (
     reason_for_kernel,
     remarks,
 )
-from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.only_python import refused_in_native_code, refused_power
 from dparray._jit.parts import has_launches
 from dparray._jit.scalarize import NAMES, Scalarizer
@@ -198,7 +197,7 @@ class ParallelRegion:
         #: The loops of a kernel with independent inner loops, in the order of dimensions.
         self.by_lanes = contiguous_last(order, self.inner_body if self.inner else body)
         self._kernels: dict[Any, KernelFunction] = {}
-        self._natives: dict[Any, Native | HostCode | None] = {}
+        self._natives: dict[Any, HostCode | None] = {}
         self._by_displays: dict[tuple[str, ...], ParallelRegion] = {}
         self._reduced: dict[Any, dict[str, Value]] = {}  # the types of the reductions
         self.ran_as = ""
@@ -420,20 +419,16 @@ class ParallelRegion:
 
     def _preferred(
         self, types: Mapping[str, Any], orders: Mapping[str, str], queue: Any
-    ) -> Native | HostCode | None:
+    ) -> HostCode | None:
         """Return the loop as native code, or ``None`` if it is a kernel where that compiles."""
         key = tuple(types.values())
         is_kernel = config.debug or launcher.get() is not call_kernel
         is_kernel |= bool(self.reason_for_kernel) and not self.is_launched
         if key in self._natives or is_kernel or not traits_of(queue).shares_memory:
             return self._natives.get(key)
-        native: Native | HostCode | None = None
+        native: HostCode | None = None
         try:
-            native, is_exact = self._native(types, orders)
-            if self.is_launched and isinstance(native, Native):
-                native = None
-            elif not is_exact:
-                native, self.reason_for_kernel = None, "NumPy's dtypes are not known to Numba"
+            native = self._native(types, orders)
         except KernelCompileError as error:
             self.reason_for_kernel = str(error).partition("\n")[0]
         self._natives[key] = native
@@ -446,7 +441,7 @@ class ParallelRegion:
         orders: Mapping[str, str],
         queue: Any,
         error: KernelCompileError,
-    ) -> Native | HostCode:
+    ) -> HostCode:
         """Return the loop as native code after the compiler of kernels has refused it."""
         if not traits_of(queue).shares_memory or launcher.get() is not call_kernel:
             raise about_loop(self, error) from None
@@ -459,7 +454,7 @@ class ParallelRegion:
                 "write it with loops over elements, without array statements and library calls",
             )
         try:
-            native, _ = self._native(types, orders)
+            native = self._native(types, orders, has_launches=False)
         except KernelCompileError as refused:
             # The compiler of kernels explains more, where both stop at the same line.
             if _place_in(error) == _place_in(refused):
@@ -688,12 +683,17 @@ for __at in range(__total - __total % __width + __item.get_id(0), __total, __wid
     # -- native code ----------------------------------------------------------------------------
 
     def _native(
-        self, types: Mapping[str, Any], orders: Mapping[str, str]
-    ) -> tuple[Native | HostCode, bool]:
-        """Return the loop as native code, and whether that is compiled with NumPy's dtypes.
+        self, types: Mapping[str, Any], orders: Mapping[str, str], has_launches: bool = True
+    ) -> HostCode:
+        """Return the loop as native code.
+
+        Args:
+            types: the types of the variables that it reads.
+            orders: the memory orders of arrays, as in type keys.
+            has_launches: whether it may launch kernels.
 
         Raises:
-            KernelCompileError: Numba does not compile it.
+            KernelCompileError: it has something that the compiler does not have.
         """
         loop, numbers = copied(self.node), []
         inner: Any = loop
@@ -718,21 +718,19 @@ for __at in range(__total - __total % __width + __item.get_id(0), __total, __wid
         parameters = {**dict.fromkeys(numbers, WEAK_INT), **given_types}
         inferred = Inference(definition, parameters, source.names)
         code = NativeCode(source, definition, inferred, self.options)
-        native = code.compiled(orders)
-        are_known = all(
-            isinstance(kind, Value) or kind == Known(None) for kind in parameters.values()
-        )
-        return native, not code.doubts and are_known
+        for each in code.loops:
+            each.is_launched &= has_launches
+        return code.compiled(orders)
 
     def _run(
         self,
-        native: Native | HostCode,
+        native: HostCode,
         bounds: list[range],
         given: dict[str, Any],
         types: dict[str, Any],
         queue: Any,
     ) -> Any:
-        given = {name: None if is_function(x) else x for name, x in given.items()}
+        given = {name: x if is_value(x) else None for name, x in given.items()}
         host = dict(zip(given, host_arguments(given.values()), strict=True))
         accumulators = self._accumulators(types)
         for name, kind in accumulators.items():
@@ -763,9 +761,7 @@ class NativeCode:
     """A function for native code.
 
     Attributes:
-        tree: the function as Numba gets it.
-        has_lines: whether that stores the line of each statement that may raise.
-        doubts: the operations with dtypes that only Numba decides.
+        tree: the function.
         loops: its ``prange`` loops.
         refused: the error for what only Python can compute.
     """
@@ -773,66 +769,35 @@ class NativeCode:
     def __init__(
         self, source: Source, tree: ast.FunctionDef, types: Inference, options: dict[str, Any]
     ) -> None:
-        self.source, self.options, self.types = source, options, types
+        self.source, self.options, self.types, self.tree = source, options, types, tree
         self.refused = refused_in_native_code(source, tree, types)
-        self._plain = copied(tree)
         local = {argument.arg for argument in tree.args.args} | assigned_names(tree.body)
         self.loops = [
             ParallelRegion(source, each, local, options)
             for each in _outermost_loops(source, copied(tree))
         ]
-        self.has_lines = with_lines(tree, types)
-        casts = Casts(types)
-        self.tree = casts.visit(tree)
-        self.doubts = [] if is_default(types) else casts.doubts
 
-    def build(self) -> Native:
-        """Return the function for Numba to compile.
-
-        Raises:
-            KernelCompileError: it has something that only Python can compute.
-        """
-        if self.refused is not None:
-            raise self.refused
-        return Native(self.source, self.tree, self.options, self.has_lines)
-
-    def translated(self, orders: Mapping[str, str]) -> HostCode | None:
-        """Return the function as dparray's own compiler makes it; ``None`` if it does not.
-
-        Args:
-            orders: the memory orders of array arguments, as in type keys.
-        """
-        if self.refused is not None:
-            return None
-        options = {**self.options, "debug": True} if config.debug else self.options
-        try:
-            code = HostCode(
-                self.source, copied(self._plain), self.types, self.loops, options, self.build
-            )
-            code.compile(orders)
-        except KernelCompileError as error:
-            self.untranslated = str(error)
-            return None
-        return code
-
-    def compiled(self, orders: Mapping[str, str]) -> Native | HostCode:
+    def compiled(self, orders: Mapping[str, str]) -> HostCode:
         """Return the function compiled for the types of its parameters.
 
         Args:
             orders: the memory orders of array arguments, as in type keys.
 
         Raises:
-            KernelCompileError: neither compiler has something in it.
+            KernelCompileError: it has something that the compiler does not have.
         """
-        code = self.translated(orders)
-        if code is not None:
-            return code
-        native = self.build()
-        parameters = self.types.parameters.items()
-        kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in parameters]
-        if None not in kinds:
-            native.compile_types(tuple(kinds))
-        return native
+        if self.refused is not None:
+            raise self.refused
+        options = {**self.options, "debug": True} if config.debug else self.options
+        try:
+            code = HostCode(self.source, copied(self.tree), self.types, self.loops, options)
+            code.compile(orders)
+        except KernelCompileError as error:
+            name = self.source.function.__name__
+            if str(error).startswith((f"{name}:", "kernel ")):
+                raise
+            raise KernelCompileError(f"{name}: not native: {error}") from None
+        return code
 
 
 def _outermost_loops(source: Source, tree: ast.AST) -> Iterator[ast.For]:
@@ -845,14 +810,15 @@ def _outermost_loops(source: Source, tree: ast.AST) -> Iterator[ast.For]:
 
 
 def with_functions(source: Source, types: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
-    """Return a source whose names have the functions among a region's inputs.
+    """Return a source whose names have the functions and modules among a region's inputs.
 
-    Return also the types of the inputs, with ``None`` for these functions.
+    Return also the types of the inputs, with ``None`` for these.
     """
     functions = {
         name: kind.value
         for name, kind in types.items()
-        if isinstance(kind, Known) and is_function(kind.value)
+        if isinstance(kind, Known)
+        if is_function(kind.value) or isinstance(kind.value, ModuleType)
     }
     plain = {name: Known(None) if name in functions else kind for name, kind in types.items()}
     plain = {f"__{name}" if name in functions else name: kind for name, kind in plain.items()}

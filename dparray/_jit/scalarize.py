@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dparray._jit.casts import cast_to
 from dparray._jit.inference import OPERATORS, UFUNCS, Inference, Value, is_array, resolve
+from dparray._jit.kernel_texts import cast_to
 from dparray._jit.source import Source, copied, entries_of, root_of
 from dparray._language.device_function import DeviceFunction
 from dparray.exceptions import KernelCompileError

@@ -9,6 +9,7 @@ import pickle
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
@@ -58,8 +59,6 @@ class Source:
         lines: the text of the definition, and the number of its first line.
         names: the values of the globals, captured variables and builtins that it refers to.
         references: the values that compiled code contains, and where they were read.
-        callees: the compiled functions that its compiled code calls.
-        generated: the names of the files of its compiled code.
     """
 
     function: FunctionType
@@ -69,8 +68,6 @@ class Source:
     first_line: int
     names: dict[str, Any] = field(default_factory=dict)
     references: list[Reference] = field(default_factory=list)
-    callees: list[Any] = field(default_factory=list)
-    generated: set[str] = field(default_factory=set)
 
     @property
     def defaults(self) -> list[Any]:
@@ -304,7 +301,13 @@ def used_names(node: ast.AST | list[ast.stmt]) -> set[str]:
 
 def assigned_names(node: ast.AST | list[ast.stmt]) -> set[str]:
     """Return the names that code assigns, including by loops and augmented assignments."""
-    return {name.id for name in _names_in(node) if isinstance(name.ctx, ast.Store)}
+    imported = {
+        (each.asname or each.name).partition(".")[0]
+        for part in (node if isinstance(node, list) else [node])
+        for each in ast.walk(part)
+        if isinstance(each, ast.alias)
+    }
+    return imported | {name.id for name in _names_in(node) if isinstance(name.ctx, ast.Store)}
 
 
 def _names_in(node: ast.AST | list[ast.stmt]) -> Iterator[ast.Name]:
@@ -396,3 +399,28 @@ def function_of(
     lines = [""] * (source.first_line - 1) + [line.rstrip("\n") for line in source.lines]
     setattr(made, GIVEN_SOURCE, CompilerSource(file, 1, lines, definition, 0))
     return made
+
+
+def references_of(function: FunctionType) -> list[Reference]:
+    """Return what IPython's autoreload assigns to a function."""
+    names = ("__code__", "__defaults__", "__kwdefaults__")
+    return [Reference(partial(getattr, function), name, getattr(function, name)) for name in names]
+
+
+def traceback_of(error: BaseException, places: Sequence[tuple[str, int, str]]) -> Any:
+    """Return a traceback of frames of the user's files.
+
+    Args:
+        error: the exception.
+        places: file, line and name of the function of each frame, the outermost first.
+    """
+    trace = error.__traceback__ = None
+    for file, line, name in reversed(places):
+        code = compile("\n" * (line - 1) + "raise error", file, "exec")
+        try:
+            exec(code.replace(co_name=name), {"error": error})
+        except BaseException as raised:  # the same error, with a frame of the user's file
+            frame: Any = raised.__traceback__
+            frame.tb_next.tb_next, trace = trace, frame.tb_next
+        error.__traceback__ = None
+    return trace

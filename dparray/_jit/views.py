@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -171,11 +170,6 @@ def orders_of(names: Sequence[str], values: Sequence[Any]) -> dict[str, str]:
     }
 
 
-def may_overlap(arrays: Iterable[ndarray]) -> bool:
-    """Return whether some of the arrays may have elements in common."""
-    return any(np.may_share_memory(*pair) for pair in combinations(map(host_view, arrays), 2))
-
-
 def result_of(
     value: Any,
     expected: Any,
@@ -193,10 +187,8 @@ def result_of(
         views: their host arrays, if these are copies.
     """
     if type(value) is np.ndarray:
-        # Numba's base object has a parent if the result shows an argument's memory; memory that
-        # `_fastpath_pool.c` has taken belongs to a capsule.
-        base = value.base
-        is_new = type(base).__name__ == "PyCapsule" or getattr(base, "parent", value) is None
+        # New memory, which `_fastpath_pool.c` has taken, belongs to a capsule.
+        is_new = type(value.base).__name__ == "PyCapsule"
         pairs = zip(arrays, views or map(host_view, arrays), strict=True)
         for x, view in () if is_new else pairs:
             if value is view or _lies_in(value, view, x):
@@ -207,8 +199,6 @@ def result_of(
         if value.nbytes <= _MAX_HOST_RESULT:
             return _of_host_value(value.copy(), queue, arrays)
         return from_host(value, queue, _usm_type(arrays))
-    if type(value).__module__ == "numba.typed.typeddict":
-        return {key: result_of(each, None, queue, arrays, views) for key, each in value.items()}
     if isinstance(value, tuple):
         kinds = expected.items if isinstance(expected, Items) else (None,) * len(value)
         items = [

@@ -19,6 +19,7 @@ from dparray import kernel_api
 from dparray._imports import StandIn
 from dparray._kernel import numba_dpex_calls as calls
 from dparray._kernel.decorators import device_func
+from dparray.exceptions import UnsupportedFeatureError
 from dparray.kernel_api import work_items
 
 _NAME = "numba_dpex"
@@ -31,6 +32,23 @@ def _simulated(kernel_fn: Any, index_range: Any, *kernel_args: Any) -> None:
 
 
 # --- its types ------------------------------------------------------------------------------------
+
+
+def _numba() -> Any:
+    """Return Numba, whose types signatures have.
+
+    Raises:
+        UnsupportedFeatureError: it is not installed.
+    """
+    try:
+        return importlib.import_module("numba")
+    except ModuleNotFoundError as error:
+        if error.name != "numba":
+            raise
+        raise UnsupportedFeatureError(
+            "signatures have types of Numba, which is not installed: pip install numba; or leave "
+            "the signature out, kernels are compiled for the types of each launch"
+        ) from None
 
 
 def _array_type(
@@ -46,14 +64,14 @@ def _array_type(
     addrspace: int = 1,
 ) -> Any:
     """Return the type of an array in signatures, which does not include its device."""
+    float64 = _numba().types.float64
     array = importlib.import_module("dparray._kernel.numba_signatures").DeviceArray
-    float64 = importlib.import_module("numba").types.float64
     return array(float64 if dtype is None else dtype, ndim, layout, int(addrspace))
 
 
 def _local_accessor_type(ndim: int, dtype: Any) -> Any:
     """Return the type of a local accessor in signatures."""
-    numba = importlib.import_module("numba")
+    numba = _numba()
     element = dtype if isinstance(dtype, numba.types.Type) else numba.from_dtype(dtype)
     return importlib.import_module("dparray._kernel.numba_signatures").local_array(element, ndim)
 

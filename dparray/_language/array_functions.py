@@ -121,6 +121,11 @@ def solve(a: Any, b: Any) -> Any:
     return result
 
 
+def solve_vector(a: Any, b: Any) -> Any:
+    """Return the solution of a system of linear equations with one right side."""
+    return np.reshape(solve(a, np.reshape(b, (b.shape[0], 1))), (b.shape[0],))
+
+
 def inv(a: Any) -> Any:
     """Return the inverse of a matrix."""
     identity = np.zeros_like(a)

@@ -20,9 +20,9 @@ import numpy as np
 from dparray._ir.instructions import Op, walk
 from dparray._ir.types import BOOL, F16, GLOBAL, I64, U64, Pointer, Type
 from dparray._language.builtins.arrays import METHODS, creates, has_array, of_arrays, product
-from dparray._language.calls import Calls
 from dparray._language.errors import SHAPE_ERROR, Refusal
 from dparray._language.memory import dtype_of
+from dparray._language.recursion import Recursion
 from dparray._language.values import (
     NONE,
     Array,
@@ -70,25 +70,23 @@ class _Unassigned(NamedTuple):
     array: Array
 
 
-class Arrays(Calls):
+class Arrays(Recursion):
     """The part of the front end for array statements.
 
     Attributes:
-        held: arrays without a name that the statements around have made.
         around: the functions whose calls lead to the one that is being translated.
         changes: how often statements have changed arrays.
         is_even: whether the loops that are being translated repeat no axis of one element.
         given: for each ``return``, the addresses of its arrays, and which memory they may be.
     """
 
-    held: list[Any]
     around: list[Frame]
     changes: int
     is_even: bool
     given: list[tuple[list[Op], tuple[str, ...], ast.AST]]
 
     @property
-    def has_arrays(self) -> bool:
+    def has_arrays(self) -> bool:  # type: ignore[override]
         """Whether array statements are allowed here: in users' functions of the host."""
         return self.is_sequential and self.rules.is_numpy
 
@@ -265,10 +263,18 @@ class Arrays(Calls):
         if isinstance(owner, Array) and self.has_arrays:
             entries = entries_of(index)
             if has_array(entries):
+                owner, entries = self.row_of(owner, entries, node)
                 return self.gathered(owner, [self.whole(each) for each in entries], node)
             if entries == (Constant(...),):
                 return self.view(owner, entries, node)
         return super().element(owner, index, node)
+
+    def row_of(self, owner: Array, entries: Sequence[Any], node: ast.AST) -> tuple[Array, Any]:
+        """Return the row at the integers before an array in an index, and that array."""
+        *first, last = entries
+        if not first or not all(map(is_number, first)):
+            return owner, entries
+        return self.view(owner, tuple(first), node), (last,)
 
     def gathered(self, owner: Array, parts: Sequence[Any], node: ast.AST) -> Elements:
         """Return the elements, or the rows, of an array at the integers of another."""
@@ -353,7 +359,8 @@ class Arrays(Calls):
 
     def scatter(self, owner: Array, index: Any, value: Any, node: ast.AST) -> None:
         """Store a value at the integers of an array, or where a mask holds."""
-        at = self.whole(index.items[0] if isinstance(index, Tuple) else index)
+        owner, entries = self.row_of(owner, entries_of(index), node)
+        at = self.whole(entries[0])
         is_mask = isinstance(at, Array) and self.kind_of(self.elements(at))[0] == BOOL
         if is_mask and len(at.shape) == len(owner.shape):
             self.store_where(owner, at, value, node)
@@ -565,6 +572,8 @@ class Arrays(Calls):
         self, shape: Sequence[Any], kind: Type, is_complex: bool, is_zero: bool = False
     ) -> Array:
         """Return a new array."""
+        if self.is_in_procedure:
+            raise Refusal("a function that calls itself makes no arrays: pass them as arguments")
         extents = [self.to(each, I64) for each in shape]
         count = self.constant(2 if is_complex else 1, I64)
         is_negative: Op | None = None
@@ -581,6 +590,13 @@ class Arrays(Calls):
         sizes = tuple(Number(each.op, is_natural=True) for each in extents)
         array = Array(pointer, sizes, None, False, is_complex)
         self.held.append(array)
+        return array
+
+    def array_of(self, items: Sequence[Any], node: ast.AST) -> Array:
+        """Return a new array of numbers."""
+        array = self.new_array([Constant(len(items))], self.common(items), False)
+        for number, item in enumerate(items):
+            self.write(array, self.address(array, Constant(number), node), item, node)
         return array
 
     def whole(self, value: Any) -> Any:

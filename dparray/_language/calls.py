@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from dparray._ir.instructions import Place
 from dparray._language import array_functions, builtins, scalar_functions
-from dparray._language.control import Control
+from dparray._language.control import Control, Ended
 from dparray._language.device_function import DeviceFunction
 from dparray._language.errors import ON_ARRAYS, RECURSION, Refusal, call_problem
 from dparray._language.promotion import WIDE, Rules, is_own
@@ -48,6 +50,7 @@ class Calls(Control):
         callers: the statements that have called them.
         is_checked: whether the kernel checks its indices while it runs.
         is_sequential: whether this is a function of the host.
+        has_arrays: whether array statements are allowed here.
         users_rules: the rules of types in functions that are not the package's own.
     """
 
@@ -55,17 +58,28 @@ class Calls(Control):
     callers: list[Place]
     is_checked: bool
     is_sequential: bool
+    has_arrays: bool
     users_rules: Rules
 
     def value(self, node: ast.expr) -> Any:
         raise NotImplementedError
 
+    def array_of(self, items: Sequence[Any], node: ast.AST) -> Any:
+        raise NotImplementedError
+
+    def read_name(self, value: Any, node: Any) -> Any:
+        raise NotImplementedError
+
     def of_call(self, node: ast.Call) -> Any:
         called = self.value(node.func)
+        if self.is_sequential and _is_of_comprehension(called, node):
+            return self.of_comprehension(called.value, node)
         arguments: list[Any] = []
         for each in node.args:
             if isinstance(each, ast.Starred):
                 arguments += self.items_of(self.value(each.value), each)
+            elif self.has_arrays and isinstance(each, ast.List) and _takes_list(called):
+                arguments.append(self.array_of([*map(self.value, each.elts)], node))
             else:
                 arguments.append(self.value(each))
         for keyword in node.keywords:
@@ -80,6 +94,16 @@ class Calls(Control):
         self.notes.computes_double(f"{name}({kinds}) is {described(value)}")
         return value
 
+    def of_comprehension(self, function: Any, node: ast.Call) -> Any:
+        """Translate a sum of a comprehension, ``any`` or ``all``, as loops over its items."""
+        key = "comprehension", id(node)
+        if key not in self.knowledge:
+            self.knowledge[key] = _loops_of(function, node)
+        name, loops = self.knowledge[key]
+        self.frame.names[name] = Constant(function is all if function is not sum else 0, True)
+        self.statements(loops)
+        return self.read_name(self.frame.names[name], node)
+
     @property
     def is_in_kernel(self) -> bool:  # type: ignore[override]
         return self.frame.function is not None and len(self.active) == 1
@@ -92,6 +116,8 @@ class Calls(Control):
             return builtins.method(self, called, arguments, named, node)
         if not isinstance(called, Constant):
             raise Refusal(f"{described(called)} is not a function", node)
+        if self.is_sequential and getattr(called.value, "__name__", "") == "prange":
+            called = Constant(range)  # the iterations of a function that is called run in order
         handler = builtins.handler(called.value)
         if handler is not None:
             return self.handled(handler, called.value, arguments, named, node)
@@ -148,6 +174,14 @@ class Calls(Control):
         self, function: FunctionType, arguments: list[Any], named: dict[str, Any], node: ast.AST
     ) -> Any:
         """Translate the body of a function in place."""
+        frame = self.frame_of(function, arguments, named, node)
+        body = syntax_of(function).tree.body
+        return self.run(frame, body, function.__code__, function.__name__, node)
+
+    def frame_of(
+        self, function: FunctionType, arguments: list[Any], named: dict[str, Any], node: ast.AST
+    ) -> Frame:
+        """Return the frame of a call."""
         source = syntax_of(function)
         parameters = inspect.signature(function).parameters.values()
         defaults = {
@@ -161,7 +195,7 @@ class Calls(Control):
             arguments = list(map(self.strong, arguments))
             named = {name: self.strong(value) for name, value in named.items()}
         frame.names = self.bound(source.tree.args, defaults, arguments, named, function, node)
-        return self.run(frame, source.tree.body, function.__code__, function.__name__, node)
+        return frame
 
     def inlined_lambda(
         self, called: Lambda, arguments: list[Any], named: dict[str, Any], node: ast.AST
@@ -234,7 +268,7 @@ class Calls(Control):
         self, frame: Frame, body: Sequence[ast.stmt], key: Any, name: str, node: ast.AST
     ) -> Any:
         """Translate the body of a called function; return the value that it returns."""
-        if key in self.active and not any(map(_is_function, frame.names.values())):
+        if key in self.active and not any(map(is_function, frame.names.values())):
             written = ast.unparse(node.func) if isinstance(node, ast.Call) else name
             raise Refusal(f"{written} calls itself: {RECURSION}", node)
         caller, place = self.frame, self.place
@@ -265,6 +299,8 @@ class Calls(Control):
         self.frame, self.place = caller, place
         self.active.pop()
         self.callers.pop()
+        if self.has_ended:
+            raise Ended
         if isinstance(value, Conflict):
             raise Refusal(f"what {name} returns: {value.text}", node)
         return value
@@ -308,6 +344,42 @@ def _check_call(handler: Any, count: int, names: frozenset[str]) -> None:
     inspect.signature(handler).bind(*[None] * count, **dict.fromkeys(names))
 
 
+def _is_of_comprehension(called: Any, node: ast.Call) -> bool:
+    is_one = len(node.args) == 1 and isinstance(node.args[0], ast.ListComp | ast.GeneratorExp)
+    is_known = isinstance(called, Constant) and called.value in (sum, any, all)
+    return is_one and is_known and not node.keywords
+
+
+def _takes_list(called: Any) -> bool:
+    return isinstance(called, Constant) and called.value in (np.array, np.asarray)
+
+
+def _loops_of(function: Any, node: ast.Call) -> tuple[str, list[ast.stmt]]:
+    """Return the loops over the items of a comprehension, and the name of their result."""
+    given: Any = copy.deepcopy(node.args[0])
+    result = f".{id(node)}"
+    own = {
+        each.id
+        for part in given.generators
+        for each in ast.walk(part.target)
+        if isinstance(each, ast.Name)
+    }
+    for each in ast.walk(given):
+        if isinstance(each, ast.Name) and each.id in own:
+            each.id = f"{result}.{each.id}"  # Its variables are its own.
+    if function is sum:
+        body: Any = ast.AugAssign(ast.Name(result, ast.Store()), ast.Add(), given.elt)
+    else:
+        test = given.elt if function is any else ast.UnaryOp(ast.Not(), given.elt)
+        known = ast.Assign([ast.Name(result, ast.Store())], ast.Constant(function is any))
+        body = ast.If(test, [known], [])
+    for part in reversed(given.generators):
+        for test in reversed(part.ifs):
+            body = ast.If(test, [body], [])
+        body = ast.For(part.target, part.iter, [body], [])
+    return result, [ast.fix_missing_locations(ast.copy_location(body, node))]
+
+
 def _is_own(function: Any) -> bool:
     """Return whether a plain Python function is a part of the language."""
     if not isinstance(function, FunctionType):
@@ -317,14 +389,15 @@ def _is_own(function: Any) -> bool:
 
 def _users_function(value: Any) -> FunctionType | None:
     """Return the plain function of a user's function, compiled or not, which the host may call."""
-    is_compiled = type(value).__module__.startswith("dparray.")
+    is_compiled = type(value).__name__ == "JitFunction"
     function = getattr(value, "py_func", None) if is_compiled else value
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     is_users = isinstance(function, FunctionType) and package not in {*KNOWN_PACKAGES, "dparray"}
     return function if is_users else None
 
 
-def _is_function(value: Any) -> bool:
+def is_function(value: Any) -> bool:
+    """Return whether a value can be called."""
     if isinstance(value, Constant):
         return callable(value.value)
     return isinstance(value, Lambda | Method)

@@ -47,17 +47,23 @@ class Again(Exception):
     """Translation begins again, with new knowledge about a loop."""
 
 
+class Ended(Exception):
+    """Nothing that follows in this body is reached, as a call in it does not return."""
+
+
 class Control(Memory):
     """The part of the front end for control flow.
 
     Attributes:
         has_ended: whether the ops that follow in this body are not reached.
+        held: arrays without a name that the statements around have made.
         frame: the function that is being translated.
         targets: the control flow around, outermost first.
         knowledge: by loop, the types of its variables that earlier attempts have found.
     """
 
     has_ended: bool
+    held: list[Any]
     frame: Frame
     targets: list[Target]
     knowledge: dict[Any, Any]
@@ -86,7 +92,12 @@ class Control(Memory):
         """Translate a body of control flow, which continues after it."""
         outside, self.body = self.body, []
         self.targets.append(target)
-        value = translate()
+        place, count = self.place, len(self.held)
+        try:
+            value = translate()
+        except Ended:
+            self.place = place
+            del self.held[count:]
         if not self.has_ended:
             self.leave(target, value)
         self.targets.pop()

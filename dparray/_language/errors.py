@@ -18,10 +18,17 @@ from dparray._language.source import quote, source_of
 
 #: The name of `ShapeError` in the exceptions of functions of the host.
 SHAPE_ERROR = "__ShapeError__"
+#: The name of the NumPy arrays that they capture, and the beginning of the parameters for them.
+CAPTURED = "__captured__"
+#: The parameter for the values of variables in an exception.
+RAISED_VALUES = "__raised__"
+#: The most of them.
+MAX_RAISED_VALUES = 16
 NO_CONTAINERS = (
     "device code has no memory to grow in; use dp.PrivateArray(size, dtype) for one work-item, "
     "dp.LocalAccessor for a work-group, or an array argument"
 )
+_NO_CONTAINERS_OF_HOST = "use an array of the largest size, np.empty(size), and a count"
 ON_ARRAYS = (
     "works on whole arrays and is not available in a kernel, which works on elements: write a "
     "loop, use the math module, or call dparray's function on the host"
@@ -95,10 +102,24 @@ def described_refusal(
     blamed = refusal.function or function
     if blamed.__code__ is not function.__code__:
         head += f"in the device function {blamed.__name__}:\n"
-    return head + _excerpt(refusal, blamed) + str(refusal)
+    return head + excerpt(refusal, blamed) + str(refusal)
 
 
-def _excerpt(refusal: Refusal, function: Callable[..., Any]) -> str:
+def refusal_of_host_code(refusal: Refusal, name: str, function: Callable[..., Any]) -> str:
+    """Return the lines that say why a function of the host does not compile.
+
+    Args:
+        refusal: the refusal.
+        name: what the user calls the function.
+        function: the function.
+    """
+    reason = str(refusal).replace(NO_CONTAINERS, _NO_CONTAINERS_OF_HOST)
+    reason = reason.replace("device code", "compiled code")
+    place = excerpt(refusal, refusal.function or function)
+    return f"{name}: native code cannot have this\n{place}{reason}"
+
+
+def excerpt(refusal: Refusal, function: Callable[..., Any]) -> str:
     """Return the line of a refusal, with carets below the part."""
     node, source = refusal.node, source_of(function)
     if source is None or not isinstance(node, ast.expr | ast.stmt):

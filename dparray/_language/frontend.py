@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import builtins as python
+import contextlib
+import copy
 import enum
 import functools
 import types
@@ -21,17 +23,20 @@ import numpy as np
 from dparray import _type_keys
 from dparray._ir.instructions import Function, Op, Parameter, Place, walk
 from dparray._ir.passes import finish, remove_unused, simplify
-from dparray._ir.types import BOOL, F16, F32, F64, GLOBAL, I64, LOCAL, Pointer, Type
+from dparray._ir.types import BOOL, F16, F32, F64, GLOBAL, I64, LOCAL, U64, Pointer, Type
 from dparray._language.advice import Advice, Notes
 from dparray._language.arrays import Made
 from dparray._language.builtins.arrays import has_array
 from dparray._language.checks import Checks, Site
 from dparray._language.constants import plain
-from dparray._language.control import Again
+from dparray._language.control import Again, Ended
 from dparray._language.errors import (
+    CAPTURED,
+    MAX_RAISED_VALUES,
     NO_STRINGS,
     NOT_A_VALUE,
     NOT_AN_ELEMENT,
+    RAISED_VALUES,
     Refusal,
     attribute_problem,
     unavailable,
@@ -77,6 +82,54 @@ _MAX_ATTEMPTS = 100
 _UNBOUNDED = 1 << 62
 
 
+class RaisedValue(NamedTuple):
+    """A variable in an exception.
+
+    Attributes:
+        name: its name.
+        stored: the dtype of its value in memory.
+        kind: the class of its value in Python.
+    """
+
+    name: str
+    stored: Any
+    kind: Any
+
+
+class _RaisedValues(ast.NodeTransformer):
+    """Replaces the numbers in an exception that variables decide.
+
+    Attributes:
+        values: the numbers.
+    """
+
+    def __init__(self, front: FrontEnd) -> None:
+        self.front = front
+        self.values: list[RaisedValue] = []
+
+    def visit(self, node: ast.AST) -> Any:
+        """Store the largest expressions that are numbers or tuples of them."""
+        names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+        if not isinstance(node, ast.expr) or not any(self.front.is_local(e.id) for e in names):
+            return self.generic_visit(node)
+        try:
+            value = self.front.value(node)
+        except Refusal:
+            value = None
+        if isinstance(value, Tuple) and all(map(is_number, value.items)):
+            return ast.Tuple([self._stored(item, node) for item in value.items], ast.Load())
+        if is_number(value):
+            return self._stored(value, node)
+        if isinstance(node, ast.Name):
+            raise Refusal(f"an exception with the value of {node.id}", node)
+        return self.generic_visit(node)
+
+    def _stored(self, value: Any, node: ast.expr) -> ast.expr:
+        name = f"__value_{len(self.values)}"
+        self.values.append(self.front.raised_value(value, name, node))
+        return ast.Name(name, ast.Load())
+
+
 class Raised(NamedTuple):
     """An exception that a function of the host raises.
 
@@ -84,11 +137,13 @@ class Raised(NamedTuple):
         error: its expression.
         scope: the values of names.
         places: the statements that have led to it, the outermost first.
+        values: the variables in it, in the order in which they are stored.
     """
 
     error: ast.Expression
     scope: Mapping[str, Any]
     places: tuple[Place, ...]
+    values: tuple[RaisedValue, ...]
 
 
 class Translation(NamedTuple):
@@ -192,6 +247,11 @@ class FrontEnd(Checks):
         self.is_even = False
         self.changes = 0
         self.given: list[tuple[list[Op], tuple[str, ...], ast.AST]] = []
+        self.procedures: list[Function] = []
+        self.numbers: dict[Any, int] = {}
+        self.has_untyped = self.is_in_procedure = False
+        self.captured: dict[int, Array] = {}
+        self.raised_values: Array | None = None
 
     # -- kernels ----------------------------------------------------------------------------------
 
@@ -215,14 +275,20 @@ class FrontEnd(Checks):
         outside, self.body = self.body, []
         for name, key in zip(parameters, keys, strict=True):
             self.frame.names[name] = self.parameter(kernel, name, _type_keys.parse(key))
-        self.items = [each for each in self.frame.names.values() if isinstance(each, Item)]
+        names = self.frame.names
+        for at, array in enumerate(self.frame.scope.get(CAPTURED, ())):
+            self.captured[id(array)] = names[f"{CAPTURED}{at}"]
+        self.raised_values = names.get(RAISED_VALUES)
+        self.items = [each for each in names.values() if isinstance(each, Item)]
         self.versions(source, kernel)
         whole.op.bodies = [self.body]
         self.body = outside
         kernel.body = [whole.op, Op("return", place=self.place)]
         self.check_given(kernel.body)
-        simplify(kernel)
-        remove_unused(kernel)
+        kernel.procedures = self.procedures
+        for each in (kernel, *kernel.procedures):
+            simplify(each)
+            remove_unused(each)
         return kernel
 
     def versions(self, source: Source, kernel: Function) -> None:
@@ -258,7 +324,8 @@ class FrontEnd(Checks):
     def version(self, source: Source, names: dict[str, Any], word: str) -> list[Op]:
         outside, self.body = self.body, []
         self.frame.names, self.frame.path, self.has_ended = dict(names), (word,), False
-        self.statements(source.tree.body)
+        with contextlib.suppress(Ended):
+            self.statements(source.tree.body)
         if not self.has_ended:
             self.leave(self.targets[0])
         self.has_ended = False
@@ -367,14 +434,37 @@ class FrontEnd(Checks):
         self.stop(statement.exc)
 
     def stop(self, error: ast.expr) -> None:
-        names = {each.id for each in ast.walk(error) if isinstance(each, ast.Name)}
-        if any(map(self.is_local, names)):
-            raise Refusal("an exception with the value of a variable", error)
+        kept = _RaisedValues(self)
+        code = ast.fix_missing_locations(ast.Expression(kept.visit(copy.deepcopy(error))))
         assert self.place is not None
-        code = ast.fix_missing_locations(ast.Expression(error))
-        self.raised.append(Raised(code, self.frame.scope, (*self.callers, self.place)))
+        places = (*self.callers, self.place)
+        self.raised.append(Raised(code, self.frame.scope, places, tuple(kept.values)))
         self.body.append(self.new("stop", attribute=len(self.raised)))
         self.has_ended = True
+
+    def raised_value(self, value: Any, name: str, node: ast.AST) -> RaisedValue:
+        """Store a number in an exception, in which it has a name."""
+        place, position = self.raised_values, int(name.rpartition("_")[2])
+        is_shared = any(target.op.name == "parallel" for target in self.targets)
+        if place is None or is_shared or self.is_in_procedure or position >= MAX_RAISED_VALUES:
+            raise Refusal(f"an exception with the value of {ast.unparse(node)}", node)
+        number = self.number(value)
+        kind = number.type
+        wide = F64 if kind.is_float else U64 if kind.kind == "u" else I64
+        stored = self.to(number, wide).op
+        stored = stored if wide == I64 else self.op("bitcast", I64, stored)
+        pointer = self.op("offset", place.pointer.type, place.pointer, self.constant(position, I64))
+        self.op("store", None, pointer, stored)
+        own = np.bool_ if kind.kind == "b" else kind.dtype.type
+        python_class = {"b": bool, "f": float}.get(kind.kind, int)
+        return RaisedValue(name, wide.dtype, python_class if self.is_weak(value) else own)
+
+    def do_delete(self, statement: ast.Delete) -> None:
+        names = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+        if not self.is_sequential or len(names) < len(statement.targets):
+            raise Refusal(unavailable(statement), statement)
+        for name in names:
+            self.frame.names.pop(name, None)
 
     def do_expr(self, statement: ast.Expr) -> None:
         if not isinstance(statement.value, ast.Constant):
@@ -672,6 +762,8 @@ class FrontEnd(Checks):
 
     def of_outside(self, value: Any, node: ast.expr) -> Any:
         """Return the value of a global, a captured name or a member of a module."""
+        if id(value) in self.captured and not self.is_in_procedure:
+            return self.captured[id(value)]
         problem = value_problem(ast.unparse(node), value)
         if problem:
             raise Refusal(problem, node)

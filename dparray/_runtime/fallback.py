@@ -70,6 +70,27 @@ def _library_missing(queue: Any) -> str:
     return "" if traits.library or not traits.library_fix else f"{traits.library_fix}, "
 
 
+def runs_in_python(function: str, file: str, line: int, reason: str) -> None:
+    """Apply the policy to compiled code that is about to run in Python.
+
+    Args:
+        function: the name of the compiled function.
+        file: the file of the loop or function.
+        line: the line of the loop or function.
+        reason: the error of the compiler.
+
+    Raises:
+        FallbackError: the policy forbids it.
+    """
+    if config.fallback == "allow":
+        return
+    text = (
+        f"{reason}\nSo line {line} of {function} and what belongs to it run in Python; change it, "
+        'or allow it: dp.config.override(fallback="allow")'
+    )
+    _raise_or_warn(text, file, line, function)
+
+
 def is_sequential(queue: Any, function: str, file: str, line: int, nbytes: int = 0) -> None:
     """Apply the policy to a loop that is about to run as one work-item of a device, or on the host.
 

@@ -120,6 +120,10 @@ def valid() -> Builder:
     build.inside(loop, lambda: build.op("repeat", None, attribute=loop))
     build.op("new", array(), n)
     build.op("launch", None, n, n, x, attribute=(1, 64, 0))
+    procedure = Builder("procedure")
+    procedure.parameter("m", I64)
+    build.function.procedures = [procedure.end()]
+    build.op("call", None, n, attribute=0)
     parts = Op("parallel", operands=[n, n])
     parts.carried = [Op("carried", I64) for _ in range(3)]
     build.inside(parts, lambda: build.leave(parts))
@@ -139,6 +143,13 @@ def test_every_kind_of_op_has_a_valid_form() -> None:
     used = {op.name for op in walk(function.body)} | {"parameter", "constant"}
     assert used | {"result", "carried"} == set(OPS)
     assert all(rule.summary.endswith(".") for rule in OPS.values())
+
+
+def test_a_call_fits_its_procedure() -> None:
+    build = valid()
+    build.op("call", None, single(1), attribute=0)
+    with pytest.raises(InvalidProgram, match=r"its arguments are \['f32'\]; expected \['i64'\]"):
+        verify(build.end())
 
 
 def _mixed(build: Builder) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 import dparray as dp
 from tests.support import runs_loops_on_host
@@ -55,13 +54,6 @@ def caller() -> Callable[..., Any]:
     return function
 
 
-def refused() -> Callable[..., Any]:
-    def function(x: Any) -> Any:
-        return sorted(x.shape, key=str), x * 2
-
-    return function
-
-
 def raising() -> Callable[..., Any]:
     def callee(value: Any) -> Any:
         if value > 1:
@@ -78,15 +70,12 @@ def raising() -> Callable[..., Any]:
 def compiled_functions() -> list[Any]:
     """Return the native functions that come from ``dp.jit`` and are alive."""
     gc.collect()
-    alive = gc.get_objects()
-    numba = [each for each in alive if issubclass(type(each), Dispatcher)]
-    numba = [each for each in numba if "<dparray region" in each.py_func.__code__.co_filename]
     own = "dparray._driver.host.processor"
-    return numba + [each for each in alive if type(each).__module__ == own]
+    return [each for each in gc.get_objects() if type(each).__module__ == own]
 
 
 @pytest.mark.parametrize(
-    "make", [loop, array_code, parallel_loop, caller, refused, raising],
+    "make", [loop, array_code, parallel_loop, caller, raising],
     ids=lambda each: each.__name__,
 )  # fmt: skip
 @pytest.mark.parametrize("size", [8, 20_000])

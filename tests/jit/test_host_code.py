@@ -21,7 +21,6 @@ from dparray._array import fastpath
 from dparray._jit import parts
 from dparray._jit.function import Plan
 from dparray._jit.host_code import HostCode
-from dparray._jit.native import Native
 from tests.support import runs_loops_on_host
 
 pytestmark = pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
@@ -385,9 +384,24 @@ def variable_in_error(x: Any) -> None:
             raise ValueError(i)
 
 
-def test_what_the_language_lacks_is_left_to_numba() -> None:
+def test_an_exception_has_the_values_of_variables() -> None:
+    def detailed(x: Any, k: Any, flag: Any) -> None:
+        for i in range(len(x)):
+            if x[i] < 0:
+                raise ValueError(f"{x[i]:.2f} at {i} of {x.shape}", k, x[i], flag, k + 1, x.size)
+
     checked = dp.jit(variable_in_error)
     checked(dp.ones(3))
-    assert isinstance(plan_of(checked).native, Native)
-    with pytest.raises(ValueError, match="1"):
+    assert isinstance(plan_of(checked).native, HostCode)
+    with pytest.raises(ValueError, match=r"^1$"):
         checked(dp.asarray([1.0, -1.0]))
+    for host in (np.asarray([1, -1.5], "float32"), np.asarray([1, -7], "int8")):
+        with pytest.raises(ValueError, match="at 1 of") as expected:
+            detailed(host, 2**40, True)
+        compiled = dp.jit(detailed)
+        with pytest.raises(ValueError, match="at 1 of") as raised:
+            compiled(dp.asarray(host), 2**40, True)
+        assert raised.value.args == expected.value.args
+        assert list(map(type, raised.value.args)) == list(map(type, expected.value.args))
+        assert isinstance(plan_of(compiled).native, HostCode)
+        compiled(dp.ones(2, dtype=host.dtype), 1, False)

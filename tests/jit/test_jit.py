@@ -617,7 +617,7 @@ def test_exceptions_of_native_regions_have_the_line_of_the_function() -> None:
     assert "# the line" in str(entry.statement)
 
 
-def test_code_that_numba_rejects_raises_with_its_line() -> None:
+def test_an_undefined_name_raises_with_its_line() -> None:
     @dp.jit
     def refused(x: Any) -> None:
         for i in range(x.shape[0]):
@@ -701,7 +701,7 @@ def test_the_memory_of_new_results_is_not_compared(monkeypatch: Any) -> None:
     shown = tail(x)
     shown += 1
     assert x.tolist() == [0, 2, 3, 4, 5, 6]
-    assert len(compared) == runs_loops_on_host()
+    assert not compared
 
 
 @pytest.mark.parametrize("given", ["array", "tuple", "dtype", "default"])
@@ -1050,10 +1050,10 @@ def test_functions_over_lines_of_large_arrays_are_native(size: int) -> None:
 
 
 _PROCESS = """
-import os, sys, numba, numpy, dparray as dp
-from numba.core import compiler
+import os, sys, numpy, dparray as dp
+from dparray._compiler import llvm
 def fail(*args, **options): raise SystemExit("it compiles")
-if sys.argv[1] == "second": compiler.compile_extra = fail
+if sys.argv[1] == "second": llvm.module = fail
 total = os.getpid()
 TABLE = numpy.ones(1)
 def one(x, k=1):
@@ -1116,7 +1116,7 @@ def test_a_damaged_or_foreign_region_is_compiled_again(
         region.write_bytes(content)
         run()
         assert region.read_bytes() != content
-    monkeypatch.setattr("numba.core.compiler.compile_extra", None)  # The last one is whole.
+    monkeypatch.setattr("dparray._compiler.llvm.module", None)  # The last one is whole.
     run()
 
 
@@ -1246,6 +1246,8 @@ def test_shared_updates_read_what_was_there_before(in_loop: bool) -> None:
             for i in dp.prange(x.shape[0]):
                 y[i, 1:] += y[i, :-1] * 2.0
 
+    if in_loop and not runs_loops_on_host():
+        pytest.skip("a work-item has no memory for a copy of overlapping slices")
     function = looped if in_loop else in_place
     hosts = [RNG.random((160, 150)) for _ in range(2)]
     arrays = [dp.asarray(each) for each in hosts]

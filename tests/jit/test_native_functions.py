@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Callable
@@ -71,7 +70,7 @@ FUNCTIONS = (
 )  # fmt: skip
 
 
-#: The words that NumPy's, dparray's and Numba's messages have for one reason.
+#: The words that NumPy's and dparray's messages have for one reason.
 REASONS = ("broadcast|cannot assign slice of shape", "[Bb]oolean index")
 #: dparray's class for an error of NumPy's.
 CLASSES = {ValueError: dp.ShapeError, IndexError: IndexError}
@@ -116,7 +115,7 @@ def test_no_axis_of_the_target_is_broadcast() -> None:
         x += y
 
     for shapes in (((1, 4), (3, 4)), ((3, 1), (3, 4)), ((4,), (1, 4))):
-        with pytest.raises(ValueError, match="broadcast"):
+        with pytest.raises(ValueError, match=r"broadcast|does not fit"):
             update(*map(dp.zeros, shapes))
     x = dp.zeros((3, 4))
     update(x, dp.arange(4.0))
@@ -168,7 +167,7 @@ def update(x: Any, out: Any, y: Any) -> None:
 def loops_of_both_kinds(x: Any, out: Any, y: Any) -> None:
     for _ in range(2):
         for i in dp.prange(x.shape[0]):
-            out[i] = np.linalg.cholesky(x[i] - 1)  # raises
+            out[i] = np.linalg.inv(x[i] * 2)  # raises
 
 
 def loop_over_elements(x: Any, out: Any, y: Any) -> None:
@@ -342,24 +341,6 @@ def test_sums_of_products_of_other_shapes_raise() -> None:
     assert "# the line" in str(caught.traceback[-1].statement)
     with pytest.raises(ValueError, match="axis"):
         no_axis(dp.ones((3, 4)))
-
-
-def test_a_cached_region_depends_on_the_code_of_its_helpers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def rolled_and_selected(x: Any, at: Any) -> Any:
-        return np.roll(x, 1)[at]
-
-    def file_of_region() -> str:
-        compiled = dp.jit(rolled_and_selected)
-        compiled(dp.arange(4.0), dp.arange(4) > 1)
-        (plan,) = compiled._plans.values()
-        return str(plan.native.dispatcher.py_func.__code__.co_filename)
-
-    first = file_of_region()
-    assert file_of_region() == first
-    monkeypatch.setattr(inspect, "getsource", lambda module: "other code")
-    assert file_of_region() != first
 
 
 @dp.jit

@@ -96,7 +96,7 @@ def _halved_difference(x: np.uint8, y: np.uint8) -> np.uint8:
     return (x - y) // 2
 
 
-def test_types_that_only_numba_knows() -> None:
+def test_variables_with_values_of_several_types() -> None:
     """Parameters of other functions, and variables with values of several types."""
 
     @dp.jit

@@ -100,5 +100,5 @@ def _copy(start, end, count):
     return made
 
 
-def test_elements_whose_types_only_numba_knows() -> None:
+def test_elements_of_an_array_of_an_unknown_type() -> None:
     assert _copy(0.0, 1.0, 4).tolist() == [0, 1, 2, 3]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import linecache
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -211,25 +208,6 @@ def test_a_loop_on_views_is_compiled_once() -> None:
     compiled(dp.zeros((5, 9)), dp.ones((5, 9))[:, :5], dp.ones((5, 9))[:, ::-1])
     (plan,) = compiled._plans.values()
     assert len(plan.native._by_orders) == 1
-
-
-@pytest.mark.slow
-def test_exceptions_are_raised_with_every_threading_layer_of_numba() -> None:
-    code = (
-        f"from tests.jit import {Path(__file__).stem} as tests\n"
-        f"tests.{test_errors_of_libraries_in_a_loop_around_prange_loops.__name__}()\n"
-        "for function in tests.RAISING:\n"
-        f"    tests.{test_exceptions_in_a_loop_around_prange_loops.__name__}(function)\n"
-    )
-    for layer in ("tbb", "workqueue"):
-        run = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "NUMBA_THREADING_LAYER": layer},
-            capture_output=True,
-            text=True,
-        )
-        assert run.returncode == 0, run.stderr
 
 
 def test_threads_that_call_together_and_sub_devices() -> None:

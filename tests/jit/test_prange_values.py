@@ -147,11 +147,18 @@ def a_list_that_grows(a: Any, b: Any, c: Any) -> None:
 
 
 @pytest.mark.parametrize("function", [
-    a_dict, a_set, a_range, a_dict_of_the_module, a_dict_in_a_loop_over_elements,
+    a_dict, a_set, a_range, a_dict_of_the_module,
     arrays_of_the_module, a_list_that_changes, a_list_that_grows,
 ])  # fmt: skip
 def test_other_values_are_refused_before_anything_runs(function: Any) -> None:
     assert_refused(function, r"is a (dict|set|range|list) made(.|\n)*\^|value of 'ARRAYS'")
+
+
+def test_a_loop_that_reads_a_dict_runs_in_python() -> None:
+    x = dp.zeros(3)
+    with pytest.warns(dp.FallbackWarning, match=r"'table' is a dict made outside of the loop"):
+        dp.jit(a_dict_in_a_loop_over_elements)(x, x, x)
+    assert x.tolist() == [1.0] * 3
 
 
 def test_long_lists_and_objects_are_refused_when_the_loop_is_reached() -> None:

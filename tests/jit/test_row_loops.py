@@ -85,8 +85,6 @@ def compiled(statement: str, parameters: str = "x, v, out") -> Any:
 @pytest.mark.sample(2)
 def test_statements_on_rows_are_numpys(statement: str, dtype: str) -> None:
     random = np.random.default_rng(1)
-    if dtype == "int32" and "np.dot" in statement:
-        pytest.skip("Numba has no products of vectors of integers")
     x = random.uniform(1, 9, (6, 6)).astype(dtype)
     v = random.uniform(1, 9, 6).astype(dtype)
     out = random.uniform(1, 9, (6, 6)).astype("float64" if dtype == "int32" else dtype)

@@ -47,18 +47,18 @@ ROWS: tuple[tuple[str, str], ...] = (
 BUDGETS = {
     "ground": 1_150,
     "driver": 7_730,
-    "runtime": 4_370,
+    "runtime": 4_390,
     "memory": 4_075,
     "graph": 2_218,
-    "ir": 5_215,
-    "language": 18_010,
-    "codegen": 4_230,
-    "compiler": 8_270,
+    "ir": 5_220,
+    "language": 18_460,
+    "codegen": 4_150,
+    "compiler": 8_305,
     "evaluate": 5_116,
     "array": 7_729,
-    "kernels": 5_400,
+    "kernels": 5_410,
     "functions": 22_676,
-    "compiled": 8_990,
+    "compiled": 7_395,
     "satellites": 26_884,
     "tools": 10_192,
 }
@@ -66,10 +66,10 @@ BUDGETS = {
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 142_108, "core": 91_792, "satellites": 26_884}
+TOTALS = {"package": 141_070, "core": 90_750, "satellites": 26_884}
 
 # The same for the tests.
-BUDGET_OF_TESTS = 101_350
+BUDGET_OF_TESTS = 101_360
 
 # Satellites in the folders of the core.
 SATELLITES = (
@@ -82,7 +82,7 @@ USERS = {
     "dpctl": "_driver memory",
     "cuda": "_driver",
     "dpnp": "_driver memory",
-    "numba": "_kernel _jit cli",
+    "numba": "_kernel cli",
     "llvmlite": "_driver _compiler _jit cli",
 }
 
@@ -398,9 +398,9 @@ def test_packages_of_drivers_are_imported_in_their_places_alone(
     assert not wrong, "\n".join(wrong)
 
 
-def test_numba_is_imported_for_native_regions_and_programs_of_numba_dpex() -> None:
+def test_numba_is_imported_for_programs_of_numba_dpex_alone() -> None:
     """`_kernel/numba_*.py` stand in for numba-dpex, which is used with Numba's names."""
-    allowed = ("_jit.", "_kernel.numba_", "cli.")
+    allowed = ("_kernel.numba_", "cli.")
     wrong = [
         f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
         for module in MODULES

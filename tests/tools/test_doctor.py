@@ -338,12 +338,12 @@ def test_a_missing_fast_path_is_a_fault_with_a_fix(monkeypatch: pytest.MonkeyPat
 def test_packages_that_are_missing_or_do_not_work_together() -> None:
     installed = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
     assert links.check_packages(installed.get)
-    installed["numba"] = "0.70.1"
+    installed["dpctl"] = "0.23.1"
     del installed["dpnp"]
     with pytest.raises(Broken) as caught:
         links.check_packages(installed.get)
-    assert caught.value.found == "dpnp is not installed; numba 0.70.1 is not in [0.67, 0.69)"
-    assert caught.value.remedy == 'pip install "dpnp>=0.20,<0.21" "numba>=0.67,<0.69"'
+    assert caught.value.found == "dpctl 0.23.1 is not in [0.22, 0.23); dpnp is not installed"
+    assert caught.value.remedy == 'pip install "dpctl>=0.22,<0.23" "dpnp>=0.20,<0.21"'
 
 
 def test_a_newer_llvmlite_is_reported_and_taken() -> None:
@@ -360,14 +360,6 @@ def test_the_packages_of_sycl_may_be_absent_together() -> None:
     assert 'pip install "dpctl==0.22.*"' in links.check_packages(base.get)
     with pytest.raises(Broken, match=r"^dpnp is not installed$"):
         links.check_packages((base | {"dpctl": "0.22"}).get)
-
-
-def test_numba_may_be_absent_where_only_dp_jit_needs_it() -> None:
-    installed = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
-    del installed["numba"]
-    assert 'no Numba, which dp.jit needs: pip install "numba>=' in links.check_packages(
-        installed.get
-    )
 
 
 def test_a_version_is_compared_by_its_numbers() -> None:

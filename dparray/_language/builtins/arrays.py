@@ -642,6 +642,8 @@ def _of_matrices(name: str, front: Any, node: Any, *operands: Any) -> Any:
     kinds = {front.kind_of(front.elements(each)) for each in arrays}
     if len(kinds) > 1 or not all(kind.is_float for kind, _ in kinds):  # NumPy converts them
         raise Refusal(f"{name} takes arrays of one floating-point type here", node)
+    if name == "solve" and len(arrays) == 2 and len(arrays[1].shape) == 1:
+        return _written("solve_vector", [2, 1], front, node, *arrays)
     return _written(name, [2] * len(arrays), front, node, *arrays)
 
 

@@ -35,7 +35,6 @@ PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 PACKAGES: dict[str, tuple[str, str]] = {
     "dpctl": ("0.22", "0.23"),
     "dpnp": ("0.20", "0.21"),
-    "numba": ("0.67", "0.69"),
     "llvmlite": ("0.49", "0.51"),
     "numpy": ("2.0", "2.6"),
 }
@@ -138,9 +137,6 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
         if without_sycl and name in _OF_SYCL:
             continue
         version = version_of(name)
-        if version is None and name == "numba":
-            parts.append(f'no Numba, which dp.jit needs: pip install "numba>={oldest},<{too_new}"')
-            continue
         if version is None:
             problems.append(f"{name} is not installed")
         elif name == "llvmlite" and _numbers(version) >= _numbers(too_new):
