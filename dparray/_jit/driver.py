@@ -70,6 +70,7 @@ from dparray._language.device_function import DeviceFunction
 from dparray._placement import common_placement
 from dparray._runtime import fallback
 from dparray._type_keys import code_of
+from dparray.device import queue_of
 from dparray.exceptions import KernelCompileError
 from dparray.kernel_api import Range
 
@@ -198,7 +199,7 @@ class NativeRegion:
         if compiled is None:
             return self._in_python(*values)
         native, kinds = compiled
-        queue = placement.queue if placement else None
+        queue = placement.queue if placement else queue_of(None)  # of the arrays that it makes
         result = native.run(tuple(host), queue)
         if not self.outputs:
             return None

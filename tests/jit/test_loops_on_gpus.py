@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.jit.forms import function_of
 from tests.support import launched, observed
 
 RNG = np.random.default_rng(3)
@@ -274,3 +275,22 @@ def test_exceptions_of_the_host_leave_what_was_written() -> None:
         dp.jit(checked)(x)
     assert x[4999].item() == -1
     assert x[5000].item() == 5000
+
+
+@pytest.mark.filterwarnings("ignore::dparray.FallbackWarning")
+@pytest.mark.parametrize("count", ["n", "3"])
+def test_a_loop_that_makes_the_only_array(count: str) -> None:
+    text = f"""
+def f(n):
+    total = 0.0
+    for i in range({count}):
+        x = np.zeros(3)
+        x[i] = 1
+        total += x[i]
+    return x, total
+"""
+    function = function_of(text)
+    x, total = dp.jit(function)(3)
+    assert x.queue == dp.zeros(1).queue
+    assert x.tolist() == [0, 0, 1]
+    assert total == 3
