@@ -113,6 +113,9 @@ class Plan:
         #: With errors of its loops.
         self.split = Driver(source, self.types, self.options) if has_prange else None
         self.code = NativeCode(source, tree, self.types, self.options)
+        if self.code.types.result is not result:  # by arrays in place of lists
+            result = self.code.types.result
+            self.returns_number = isinstance(result, Value) and result.is_weak
         self.in_cpu = traits_of(queue).shares_memory
         has_arrays = _has_arrays(self.types)
         loop = walks_elements(source, source.definition, self.types)
@@ -356,8 +359,10 @@ class JitFunction:
                 value = native.run(host, queue)
                 if value is None or plan.returns_number:
                     return value
+                if plan.code.returns_list:
+                    return value.tolist()
                 arrays = [x for x in arguments if type(x) is ndarray]
-                return result_of(value, plan.types.result, queue, arrays)
+                return result_of(value, plan.code.types.result, queue, arrays)
         return self._drive(plan, queue, arguments)
 
     def _drive(self, plan: Plan, queue: Any, arguments: tuple[Any, ...]) -> Any:

@@ -38,6 +38,7 @@ from dparray._jit.kernel_texts import (
     for_kernel,
     type_key,
 )
+from dparray._jit.lists import NAMES as LISTS
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
 from dparray._jit.scalarize import NAMES
 from dparray._jit.source import (
@@ -250,7 +251,7 @@ class HostCode:
         names |= {NUMPY: np, SHARED: intrinsics.shared, _ORDERED: intrinsics.reordered}
         names |= {_GIVE: intrinsics.give}
         names |= {_APART: intrinsics.are_apart, _PARTIAL: kernel_api.PrivateArray}
-        names |= {_LAUNCH: intrinsics.launch, CAPTURED: self._captured, **own}
+        names |= {_LAUNCH: intrinsics.launch, CAPTURED: self._captured, **LISTS, **own}
         body = copied(self._tree.body)
         return function_of(source, self._name, parameters, body, names, source.file)
 

@@ -54,6 +54,7 @@ from dparray._jit.kernel_texts import (
     python_numbers,
     type_key,
 )
+from dparray._jit.lists import with_arrays
 from dparray._jit.loop_forms import (
     are_vectors,
     contiguous_last,
@@ -761,7 +762,9 @@ class NativeCode:
     """A function for native code.
 
     Attributes:
-        tree: the function.
+        tree: the function, with arrays in place of its lists.
+        types: its types.
+        returns_list: whether its result is a list, which is an array here.
         loops: its ``prange`` loops.
         refused: the error for what only Python can compute.
     """
@@ -769,6 +772,8 @@ class NativeCode:
     def __init__(
         self, source: Source, tree: ast.FunctionDef, types: Inference, options: dict[str, Any]
     ) -> None:
+        replaced = with_arrays(source, tree, types)
+        tree, types, self.returns_list = replaced or (tree, types, False)
         self.source, self.options, self.types, self.tree = source, options, types, tree
         self.refused = refused_in_native_code(source, tree, types)
         local = {argument.arg for argument in tree.args.args} | assigned_names(tree.body)

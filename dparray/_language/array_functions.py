@@ -16,6 +16,13 @@ _RUN = 16
 _SQUARE = "the matrix must be square"
 
 
+def list_index(count: Any, index: Any) -> Any:
+    """Return the index of an item of a list from its start."""
+    if index < -count or index >= count:
+        raise IndexError("list index out of range")
+    return index if index >= 0 else index + count
+
+
 def is_after(a: Any, b: Any) -> Any:
     """Return whether an element comes after another one in order."""
     return a > b or (a != a and b == b)

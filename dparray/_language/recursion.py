@@ -36,7 +36,7 @@ MAX_SIGNATURES = 16
 
 
 class _Kind(NamedTuple):
-    """What a value is, without the ops that compute it.
+    """The kind of a value, without the ops that compute it.
 
     Attributes:
         name: the class of the value.

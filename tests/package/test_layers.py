@@ -51,14 +51,14 @@ BUDGETS = {
     "memory": 4_075,
     "graph": 2_218,
     "ir": 5_220,
-    "language": 18_460,
+    "language": 18_500,
     "codegen": 4_150,
     "compiler": 8_305,
     "evaluate": 5_116,
     "array": 7_729,
     "kernels": 5_410,
     "functions": 22_676,
-    "compiled": 7_395,
+    "compiled": 7_675,
     "satellites": 26_884,
     "tools": 10_192,
 }
@@ -66,10 +66,10 @@ BUDGETS = {
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 141_070, "core": 90_750, "satellites": 26_884}
+TOTALS = {"package": 141_400, "core": 91_090, "satellites": 26_884}
 
 # The same for the tests.
-BUDGET_OF_TESTS = 101_380
+BUDGET_OF_TESTS = 101_600
 
 # Satellites in the folders of the core.
 SATELLITES = (
