@@ -334,18 +334,18 @@ class Arrays(Recursion):
 
     def require_mask(self, owner: Array, mask: Array) -> None:
         """End the function unless a mask has the shape of an array."""
+        text = "boolean index did not match the shape of the array"
         for one, other in zip(owner.shape, mask.shape, strict=True):
             if not self.is_same(one, other):
                 same = self.op("eq", BOOL, self.to(one, I64).op, self.to(other, I64).op)
-                self.require(
-                    same, "IndexError", "boolean index did not match the shape of the array"
-                )
+                self.require(same, "IndexError", text)
 
     def store_where(self, owner: Array, mask: Array, value: Any, node: ast.AST) -> None:
         """Store a number where a mask of the shape of an array is true."""
         if not is_number(value) and not isinstance(value, Complex):
             raise Refusal("an array that is stored where a mask holds is not available", node)
         self.require_mask(owner, mask)
+        mask = self.unaffected(owner, mask)
 
         def one(index: list[Number]) -> None:
             def store() -> Constant:
@@ -368,7 +368,8 @@ class Arrays(Recursion):
         is_vector = isinstance(at, Array) and len(owner.shape) == len(at.shape) == 1
         if not is_vector or self.kind_of(self.elements(at))[0].kind not in "iu":
             raise Refusal("this index of arrays is not available here", node)
-        source = self.elements(self.whole(value))
+        at, value = (self.unaffected(owner, each) for each in (at, self.whole(value)))
+        source = self.elements(value)
         length = source.shape[0] if source.shape else at.shape[0]
         if not self.is_same(length, at.shape[0]):
             lengths = (self.to(each, I64).op for each in (length, at.shape[0]))
@@ -380,6 +381,13 @@ class Arrays(Recursion):
             self.write(owner, self.address_of(owner, [place]), element, node)
 
         self.each(at.shape, one)
+
+    def unaffected(self, place: Array, value: Any) -> Any:
+        """Return a value, or a copy if it is an array that changes while another is written."""
+        if not isinstance(value, Array) or self.are_separate(place, value):
+            return value
+        apart = Number(self.are_apart(place, value))
+        return self.branch(apart, lambda: value, lambda: self.whole(self.elements(value)))
 
     # -- calls and branches -----------------------------------------------------------------------
 
@@ -709,15 +717,12 @@ class Arrays(Recursion):
         if place.itemsize != array.itemsize or len(place.shape) != len(array.shape):
             return None
         pairs = [(place.pointer, array.pointer)]
-        is_packed = place.strides is None and array.strides is None
-        if not is_packed:
+        if place.strides is not None or array.strides is not None:
             strides = zip(self.strides(place), self.strides(array), strict=True)
             pairs += [(a.op, b.op) for a, b in strides]
         pairs += [(a.op, b.op) for a, b in zip(place.shape, array.shape, strict=True)]
         holds: Op | None = None
-        for a, b in pairs:
-            if a is b:
-                continue
+        for a, b in (pair for pair in pairs if pair[0] is not pair[1]):
             if isinstance(a.type, Pointer):
                 a, b = (self.op("address", U64, each) for each in (a, b))
             same = self.op("eq", BOOL, a, b)
