@@ -356,14 +356,10 @@ def _order(argument: Any) -> str:
 
 
 def _arrays_among(sources: Sequence[Source]) -> tuple[np.ndarray, ...]:
-    """Return the NumPy arrays among the globals and captured names of functions."""
-    found = {
-        id(value): value
-        for source in sources
-        for name in used_names(source.definition)
-        if isinstance(value := source.names.get(name), np.ndarray) and value.dtype.kind in "biuf"
-    }
-    return tuple(found.values())
+    """Return the NumPy arrays of functions: globals, captured names and attributes of modules."""
+    values = (each.resolve(node) for each in sources for node in ast.walk(each.definition))
+    arrays = (each for each in values if isinstance(each, np.ndarray))
+    return tuple({id(each): each for each in arrays if each.dtype.kind in "biuf"}.values())
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

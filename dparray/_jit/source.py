@@ -100,7 +100,7 @@ class Source:
         text = self.lines[at] if 0 <= at < len(self.lines) else ""
         return len(text) - len(text.lstrip())
 
-    def resolve(self, node: ast.expr) -> Any:
+    def resolve(self, node: ast.AST) -> Any:
         """Return the value of a name or a chain of attributes of modules, or ``None``."""
         if isinstance(node, ast.Name):
             return self.names.get(node.id)

@@ -391,7 +391,8 @@ def test_errors_of_library_functions_have_the_line(
                 compiled(dp.ones(4), dp.ones(5))
             lines = [str(entry.statement) for entry in caught.traceback]
             # Array code on arrays is a driver, whose errors come from dparray.
-            is_driver = function is join_rows or not runs_loops_on_host()
+            drivers = (join_rows, solve_in_local_function)
+            is_driver = function in drivers or not runs_loops_on_host()
             assert is_driver or "# the line" in lines[-1]
     assert any("# the line" in line for line in lines)
 
