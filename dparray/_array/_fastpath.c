@@ -413,11 +413,25 @@ static PyObject *lazy_operation_as(PyObject *op, PyObject *cost_of_op, PyObject 
 #define SLOTS(slot, name) \
     {Py_nb_##slot, name}, {Py_nb_inplace_##slot, name##_in_place}
 
+#ifndef Py_bf_getbuffer /* part of the stable interface from 3.11 on; 3.10 takes the same number */
+#define Py_bf_getbuffer 1
+#endif
+
+/* Buffers have no owner that could order the device's work, so that they are of copies. NumPy drops
+ * this error, and asks for `__array__`. */
+static int no_buffer(PyObject *Py_UNUSED(x), void *Py_UNUSED(view), int Py_UNUSED(flags))
+{
+    PyErr_SetString(PyExc_TypeError,
+                    "the memory of a dparray array is not a buffer; copy it: x.asnumpy()");
+    return -1;
+}
+
 /* What arrays inherit, and use where they have no method of Python's of that name. */
 static PyType_Slot slots_of_base[] = {
     {Py_mp_subscript, getitem}, {Py_mp_ass_subscript, setitem},
     {Py_nb_matrix_multiply, matmul}, {Py_nb_float, as_float}, {Py_nb_int, as_int},
     {Py_nb_index, as_index}, {Py_nb_bool, as_bool}, {Py_tp_richcompare, compare},
+    {Py_bf_getbuffer, no_buffer},
     {Py_nb_negative, negative}, {Py_nb_positive, positive}, {Py_nb_absolute, absolute},
     {Py_nb_invert, invert}, {Py_nb_power, power},
     SLOTS(add, add), SLOTS(subtract, subtract), SLOTS(multiply, multiply),

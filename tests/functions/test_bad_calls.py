@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,8 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         dp.DTypeError,
         "arrays have no fields",
     ),
+    "buffer": (lambda: memoryview(dp.ones(2)), TypeError, r"copy it: x\.asnumpy\(\)"),  # type: ignore[arg-type]
+    "hash of a buffer": (lambda: hashlib.sha256(dp.ones(2)), TypeError, "is not a buffer"),  # type: ignore[arg-type]
     "large integer": (lambda: dp.sin(10**30), OverflowError, r"floating-point number, such as 1e"),
 }
 
