@@ -23,6 +23,7 @@
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
+#include <math.h>
 #include <string.h>
 
 /* --- what is handed over ---------------------------------------------------------------------- */
@@ -57,7 +58,7 @@ static PyObject *usual_dtypes; /* of NumPy by how they are written */
 static PyObject *usual_queue;  /* the default queue; None where the host makes no arrays */
 static PyObject *is_whole_device, *slow_transposed;
 static PyObject *slow_power, *slow_reflected_power, *slow_reflected_matmul;
-static PyObject *numpy_matmul, *numpy_square, *square_cost;
+static PyObject *numpy_matmul, *square_cost;
 
 #define MAX_OPERATIONS 256
 #define MAX_JOINED 64  /* more arrays are joined the general way */
@@ -511,7 +512,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"dtype", &slow_dtype}, {"small_product", &slow_product},
         {"is_whole_device", &is_whole_device}, {"T", &slow_transposed},
         {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
-        {"numpy_square", &numpy_square}, {"square_cost", &square_cost},
+        {"square_cost", &square_cost},
         {"allocate", &allocate}, {"host_view", &host_view}, {"is_ready", &block_is_ready}, {"materialize", &materialize}, {"Node", (PyObject **)&node_type},
         {"Scalar", (PyObject **)&scalar_type}, {"Canonical", (PyObject **)&canonical_type},
         {"pending_order", &slow_order}, {"placement", &placement}, {"holds", &holds_open},

@@ -63,7 +63,6 @@ def install(module: Any) -> None:
         "traced_call": host.call,
         "array_ufunc": protocols.array_ufunc,
         "numpy_matmul": np.matmul,
-        "numpy_square": np.square,
         "square_cost": OPS["square"].cost,
         "heap_elements": host_fastpath.HEAP_ELEMENTS,
         "allocate": pool.allocate,

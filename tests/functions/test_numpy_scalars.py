@@ -305,3 +305,17 @@ def test_on_other_queues(queue: dpctl.SyclQueue) -> None:
     for found in (x + two, two + x, dp.fmod(x, two), x < two, two < x):
         assert found.queue == queue
     assert dp.searchsorted(x, np.float64(0.5)).queue == queue
+
+
+def test_operators_of_numbers_compute_numpys_bits() -> None:
+    numbers = (0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, math.nan, -math.nan, 1e308, 5e-324)
+    others = (*numbers, 3, 2**53, 2**53 + 1, 2**62, True, np.float32(0.1), np.int64(3))
+    for value in map(np.asarray, (*numbers, np.float32(0.1), 3)):
+        x = dp.asarray(value)
+        for single in (operator.neg, operator.pos, abs, lambda each: each**2):
+            check(single, single(x).asnumpy().view("V"), np.asarray(single(value)).view("V"))
+        for name in ("add", "sub", "mul", "truediv", *OPERATORS[-6:]):
+            operation = getattr(operator, name)
+            for other in others:
+                check(name, operation(x, other).asnumpy(), np.asarray(operation(value, other)))
+                check(name, operation(other, x).asnumpy(), np.asarray(operation(other, value)))

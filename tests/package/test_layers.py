@@ -55,7 +55,7 @@ BUDGETS = {
     "codegen": 4_150,
     "compiler": 8_302,
     "evaluate": 5_116,
-    "array": 7_729,
+    "array": 7_795,
     "kernels": 5_410,
     "functions": 22_676,
     "compiled": 7_675,
@@ -66,10 +66,10 @@ BUDGETS = {
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 141_400, "core": 91_090, "satellites": 26_884}
+TOTALS = {"package": 141_440, "core": 91_125, "satellites": 26_884}
 
 # The same for the tests.
-BUDGET_OF_TESTS = 101_600
+BUDGET_OF_TESTS = 101_620
 
 # Satellites in the folders of the core.
 SATELLITES = (
