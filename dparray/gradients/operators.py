@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -94,13 +95,16 @@ def _shaped(name: str) -> Callable[..., Any]:
 
 
 def _operator(name: str) -> tuple[Callable[..., Any], ...]:
-    row = ROWS[getattr(dp, name)]
+    function = getattr(dp, name)
+    row = ROWS.get(function)
+    if row is not None:
+        function = functools.partial(_applied, row)
 
     def operate(self: Traced, other: Any) -> Any:
-        return apply(row, (self, other), {}) if _is_operand(other) else NotImplemented
+        return function(self, other) if _is_operand(other) else NotImplemented
 
     def reflected(self: Traced, other: Any) -> Any:
-        return apply(row, (other, self), {}) if _is_operand(other) else NotImplemented
+        return function(other, self) if _is_operand(other) else NotImplemented
 
     def in_place(self: Traced, other: Any) -> Any:
         if not _is_operand(other):
@@ -108,9 +112,13 @@ def _operator(name: str) -> tuple[Callable[..., Any], ...]:
         added = None
         if self._steps and name in ("add", "subtract") and is_array(other):
             added = other if name == "add" else dp.negative(other)
-        return write(self, lambda old: apply(row, (old, other), {}), added)
+        return write(self, lambda old: function(old, other), added)
 
     return operate, reflected, in_place
+
+
+def _applied(row: Any, *operands: Any) -> Any:
+    return apply(row, operands, {})
 
 
 _PLAIN = (Traced, ndarray, int, float)
@@ -151,8 +159,6 @@ def _of_value(name: str) -> property:
 def _attach() -> None:
     more = {"pow": "pow", "matmul": "matmul"}
     for short, name in (OPERATORS | more).items():
-        if name.startswith("bitwise"):  # of integers
-            continue
         for prefix, operator in zip(("", "r", "i"), _operator(name), strict=True):
             setattr(Traced, f"__{prefix}{short}__", operator)
     for short, name in COMPARISONS.items():
@@ -168,6 +174,7 @@ def _attach() -> None:
         "__iter__": _iterate,
         "__neg__": lambda self: apply(negative, (self,), {}),
         "__pos__": lambda self: apply(positive, (self,), {}),
+        "__invert__": lambda self: dp.bitwise_invert(self),
         "__abs__": lambda self: apply(absolute, (self,), {}),
         "__array_namespace__": lambda self, **_: dp,
         "__format__": lambda self, form: format(on_host(self), form) if form else str(self),

@@ -230,3 +230,20 @@ def test_a_decorated_derivative_is_not_replayed_as_the_derivative() -> None:
 
     x = dp.asarray(X)
     assert np.allclose(dp.jit(doubled)(x).asnumpy(), 2 * gradient(x).asnumpy())
+
+
+def test_masks_are_combined_by_operators() -> None:
+    def f(x: Any) -> Any:
+        inside = (x > 0) & (x < 1)
+        same = inside
+        inside |= x > 5
+        whole = dp.astype(x, "int64")
+        bits = (whole << 1) + (1 << (whole & 3)) + (whole >> 1)
+        return dp.sum(dp.where(same, x * x, 0) + dp.where(~inside ^ (x > 3), x, x**3) * bits)
+
+    x = dp.asarray([-1.0, 0.5, 2.0, 7.0, 3.5])
+    replayed = dp.jit(dp.grad(f))
+    for _ in range(4):
+        assert replayed(x).tolist() == dp.grad(f)(x).tolist()
+    with pytest.raises(GradientError, match="bits of integers"):
+        dp.grad(lambda x: dp.sum(x & 1))(x)
