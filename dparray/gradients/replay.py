@@ -275,12 +275,15 @@ class Replayed:
 
     ``dp.jit(dp.value_and_grad(f))`` makes one.
 
+    Args:
+        watches: whether names and arrays that the function refers to may change.
+
     Attributes:
         programs: the number of recorded programs.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.__wrapped__ = function
+    def __init__(self, function: Callable[..., Any], watches: bool = True) -> None:
+        self.__wrapped__, self._watches = function, watches
         self.__name__ = getattr(function, "__name__", "function")
         self.__doc__ = function.__doc__
         self._programs: OrderedDict[Any, Program] = OrderedDict()
@@ -313,7 +316,7 @@ class Replayed:
             return known(arrays)
         if not config.lazy:  # without pending copies, writes to arrays are not seen
             return self.__wrapped__(*args, **options)
-        if self._captured is None:
+        if self._captured is None and self._watches:
             self._captured = Captured(self.__wrapped__)
         program, result = self._record(args, options)
         if known is None:

@@ -59,17 +59,17 @@ BUDGETS = {
     "kernels": 5_410,
     "functions": 22_676,
     "compiled": 7_675,
-    "satellites": 26_884,
+    "satellites": 26_980,
     "tools": 10_192,
 }
 
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 141_440, "core": 91_125, "satellites": 26_884}
+TOTALS = {"package": 141_540, "core": 91_125, "satellites": 26_980}
 
 # The same for the tests.
-BUDGET_OF_TESTS = 101_620
+BUDGET_OF_TESTS = 101_690
 
 # Satellites in the folders of the core.
 SATELLITES = (

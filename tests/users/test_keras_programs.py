@@ -100,6 +100,7 @@ assert str(parts.dtype) == "bfloat16" and parts.shape == (1, 2, 2, 4)
 TRAINING = """
 import keras
 from keras import layers
+keras.utils.set_random_seed(0)
 numbers = np.random.default_rng(0)
 x = numbers.normal(size=(60, 3)).astype("float32")
 y = x @ np.array([[1.0], [-2.0], [0.5]], dtype="float32") + 1
@@ -175,6 +176,49 @@ for model, shape in cases:
     np.testing.assert_allclose(found, (losses[0] - losses[1]) / 2e-3, rtol=2e-3, atol=1e-3)
 """
 
+STEPS = """
+import keras, dparray
+from keras import layers
+numbers = np.random.default_rng(0)
+x = numbers.random((50, 6)).astype("float32")
+y = x.sum(axis=1, keepdims=True)
+
+class Scaled(layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.factor = 1.0
+
+    def call(self, x):
+        return x * self.factor
+
+def trained(middle, run_eagerly):
+    keras.utils.set_random_seed(0)
+    first, scaled = layers.Dense(5, activation="tanh"), Scaled()
+    model = keras.Sequential([keras.Input((6,)), first, middle(), scaled, layers.Dense(1)])
+    model.compile("adam", loss="mse", metrics=["mae"], run_eagerly=run_eagerly)
+    losses, optimizer = [], model.optimizer
+    changes = [(scaled, "factor", 0.5), (optimizer, "learning_rate", 0.1)]
+    for change in (*changes, (optimizer, "clipnorm", 0.01), (first, "trainable", False)):
+        losses += model.fit(x, y, batch_size=16, epochs=3, verbose=0).history["loss"]
+        setattr(*change)
+    losses += model.fit(x, y, batch_size=16, epochs=3, verbose=0).history["loss"]
+    step = vars(model)["_recorded_step"]
+    return model.get_weights(), losses, step is not None and step.run is not None
+
+for middle, can_replay in ((layers.BatchNormalization, True), (lambda: layers.Dropout(0.3), False)):
+    weights, losses, is_replayed = trained(middle, False)
+    expected, right, _ = trained(middle, True)
+    assert is_replayed == can_replay
+    np.testing.assert_allclose(losses, right, rtol=1e-5)
+    assert all(np.allclose(w, e, rtol=1e-4, atol=1e-6) for w, e in zip(weights, expected))
+
+labels = dparray.asarray([[1, 0], [-1, 2]])
+for axis in (-1, 0, 1):
+    one_hot = keras.ops.one_hot(labels, 3, axis=axis)
+    right = np.moveaxis(np.array([[[0, 1, 0], [1, 0, 0]], [[0, 0, 0], [0, 0, 1]]]), -1, axis)
+    assert one_hot.tolist() == right.tolist() and str(one_hot.dtype) == "float32"
+"""
+
 EVALUATION = """
 import keras, dparray
 x, labels = np.ones((6, 3), "float32"), np.array([0, 1, 2, 3, 0, 1])
@@ -196,8 +240,8 @@ assert "to the host" not in str(profile), profile
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
-    [CONSTANTS, CONVOLUTION, DENSE, OPERATIONS, TRAINING, NETWORKS, EVALUATION],
-    ids=["K", "Conv2D", "Dense", "operations", "training", "networks", "evaluation"],
+    [CONSTANTS, CONVOLUTION, DENSE, OPERATIONS, TRAINING, NETWORKS, STEPS, EVALUATION],
+    ids=["K", "Conv2D", "Dense", "operations", "training", "networks", "steps", "evaluation"],
 )
 def test_a_program_of_the_documents(program: str) -> None:
     run = subprocess.run(

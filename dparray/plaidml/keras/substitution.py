@@ -240,6 +240,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             self._move_to_host(module)
         if last == "core":
             self._amend(module)
+        if last == "nn":
+            module.one_hot = self._one_hot(module.one_hot)
         if hasattr(module, "is_tensor"):
             # A layer's kernel that is no tensor would be copied to the host and back.
             module.is_tensor = _is_tensor_or_variable if last == "nn" else _is_tensor
@@ -262,6 +264,24 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name == "keras.src.utils.module_utils" and "scipy" in (fromlist or ()):
             return SimpleNamespace(scipy=self.scipy)
         return builtins.__import__(name, globals, locals, fromlist, level)
+
+    def _one_hot(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``one_hot`` as a comparison, which does not read its labels on the host."""
+        dp = self.array_module
+
+        @functools.wraps(original)
+        def one_hot(
+            x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False
+        ) -> Any:
+            if sparse or not num_classes:
+                return original(x, num_classes, axis, dtype, sparse)
+            x = dp.expand_dims(self.asarray(x), axis)
+            shape = [1] * x.ndim
+            shape[axis] = num_classes
+            labels = dp.reshape(dp.arange(num_classes, sycl_queue=x.queue), shape)
+            return dp.astype(x == labels, dtype or "float32")
+
+        return one_hot
 
     def _fft(self, name: str) -> Callable[..., Any]:
         def transform(x: Any) -> Any:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
+import itertools
+import operator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from dparray.gradients import stop_gradient, value_and_grad
 from dparray.gradients.public import dp
+from dparray.gradients.replay import Replayed
 
 
 def make_trainable(trainer: Any, finder: Any) -> None:
@@ -68,8 +72,74 @@ def _make_train_function(model: Any, force: bool = False) -> None:
         model.train_function = train
 
 
+class _Recorded:
+    """A training step whose calls are recorded, and the parts of the model that it assumes."""
+
+    def __init__(self, model: Any) -> None:
+        self.variables, self.parts = _variables(model), _parts(model)
+        self.run: Replayed | None = Replayed(functools.partial(self._step, model), watches=False)
+
+    def is_for(self, model: Any) -> bool:
+        """Return whether the model has the same parts."""
+        parts = _parts(model)
+        return len(parts) == len(self.parts) and all(map(operator.is_, parts, self.parts))
+
+    def _step(self, model: Any, values: Any, data: Any) -> tuple[Any, dict[int, Any]]:
+        """Return the metrics, and the new values of the variables that change."""
+        from keras import StatelessScope
+
+        with StatelessScope(state_mapping=zip(self.variables, values, strict=True)) as scope:
+            logs = _step(model, data)
+        after = map(scope.get_current_value, self.variables)
+        pairs = enumerate(zip(values, after, strict=True))
+        return logs, {number: new for number, (old, new) in pairs if new is not old}
+
+
+def _variables(model: Any) -> list[Any]:
+    optimizer = [] if model.optimizer is None else model.optimizer.variables
+    return [*model.variables, *model.metrics_variables, *optimizer]
+
+
+def _parts(model: Any) -> list[Any]:
+    """Return variables, losses, the optimizer, and attributes of it and of layers: numbers."""
+    optimizer = model.optimizer
+    attributes = [
+        vars(each).items() for each in (*model._flatten_layers(), optimizer) if each is not None
+    ]
+    numbers = [
+        x for name, x in itertools.chain(*attributes)
+        if type(x) in (bool, int, float) and name[0] != "_"
+    ]  # fmt: skip
+    others = optimizer, model._compile_loss, model._compile_metrics
+    return [*_variables(model), *model.trainable_variables, *others, *numbers]
+
+
 def _train_step(model: Any, data: Any) -> Any:
-    """Change the variables of a model by its gradient for one batch; return the metrics."""
+    """Change the variables of a model by its gradient for one batch; return the metrics.
+
+    As on JAX, a step is compiled unless the model has ``run_eagerly=True`` or
+    ``jit_compile=False``: the first one creates variables, two are recorded, and later ones are
+    replayed. Steps that cannot be replayed, as with random masks, call the model each time.
+    """
+    recorded, changed = vars(model).get("_recorded_step"), None
+    is_known = recorded is not None and recorded.is_for(model)
+    if is_known and recorded.run is not None:
+        try:
+            logs, changed = recorded.run([v.value for v in recorded.variables], data)
+            for number, value in changed.items():
+                recorded.variables[number]._value = value
+        except Exception:  # If recording is not the cause, the step raises it again.
+            recorded.run = None
+    if changed is None:
+        logs = _step(model, data)
+    if not is_known:
+        vars(model)["_recorded_step"] = _Recorded(model) if model.jit_compile else None
+    # Nothing stays pending from step to step.
+    dp.eval(*(v.value for v in _variables(model)))
+    return logs
+
+
+def _step(model: Any, data: Any) -> Any:
     from keras import StatelessScope, tree
     from keras.utils import unpack_x_y_sample_weight
 
@@ -78,9 +148,10 @@ def _train_step(model: Any, data: Any) -> Any:
     trained = list(model.trainable_variables)
     numbers = set(map(id, trained))
     others = [v for v in (*model.variables, *model.metrics_variables) if id(v) not in numbers]
+    before = [v.value for v in others]
 
     def compute(values: Any) -> Any:
-        mapping = list(zip(trained, values, strict=True))
+        mapping = zip((*trained, *others), (*values, *before), strict=True)
         with StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
             predicted = model(x, **named)
             model._losses_override = model.losses
@@ -89,8 +160,9 @@ def _train_step(model: Any, data: Any) -> Any:
             )
             model._losses_override = []
             scaled = loss if model.optimizer is None else model.optimizer.scale_loss(loss)
-        changed = [(v, scope.get_current_value(v)) for v in others]
-        updates = [(v, stop_gradient(value)) for v, value in changed if value is not None]
+        after = map(scope.get_current_value, others)
+        pairs = zip(others, before, after, strict=True)
+        updates = [(v, stop_gradient(new)) for v, old, new in pairs if new is not old]
         return scaled, (stop_gradient(loss), tree.map_structure(stop_gradient, predicted), updates)
 
     if trained:
@@ -103,7 +175,4 @@ def _train_step(model: Any, data: Any) -> Any:
         variable.assign(value)
     size = next(each for each in tree.flatten(x) if each is not None).shape[0]
     model._loss_tracker.update_state(loss, sample_weight=size)
-    logs = model.compute_metrics(x, y, predicted, sample_weight=sample_weight)
-    # Nothing stays pending from step to step.
-    dp.eval(*(v.value for v in (*model.variables, *model.metrics_variables)))
-    return logs
+    return model.compute_metrics(x, y, predicted, sample_weight=sample_weight)
