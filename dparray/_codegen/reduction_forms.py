@@ -138,16 +138,18 @@ def choose(of: Question, machine: Machine) -> Form:
     ):
         vectors = vectors_of_rows(output_count, lanes, min(most, GPU_VECTORS) if is_gpu else most)
         blocks = count // (vectors * lanes // output_count)
-        if is_gpu:
-            chunks = min(blocks // GPU_SERIAL, wanted_groups(machine, lanes))
-        else:
-            chunks = min(blocks // SERIAL, wanted_groups(machine, lanes))
+        serial = GPU_SERIAL if is_gpu else SERIAL
+        chunks = min(blocks // serial, wanted_groups(machine, lanes))
         return Form("short rows", vectors, chunks, lanes)
     if is_gpu:
         form = _gpu_form(of.kept_extents, count, of.columns, machine, of.is_whole, most)
         if form.name == "columns":
             return _with_vectors(form, of, machine, most)
-        return staged(form, count, of.element_bytes, len(of.steps), machine)
+        # Copied rows leave this share of local memory to the accumulators of work-items.
+        share = machine.local_memory * (STAGED_SHARE - 1) // STAGED_SHARE
+        share //= max(1, accumulator_bytes(of.steps))
+        most = min(machine.group, share * (machine.sub_group if machine.is_fixed else 1))
+        return staged(form, count, of.element_bytes, len(of.steps), machine._replace(group=most))
     if (
         not (of.is_whole or of.stores_elements or of.calls_user or of.leaves_accumulators)
         and (UNROLLED < count <= MAX_IN_ROW or (count == UNROLLED and are_small(of.arrays)))
@@ -213,10 +215,8 @@ def staged(form: Form, count: int, element_bytes: int, steps: int, machine: Mach
         return form
     is_short = machine.sub_group <= count <= MAX_IN_ROW
     held = held_in_registers(form, count, element_bytes, steps, machine)
-    if held is not None:
-        return held
-    if nbytes > limit:
-        return form
+    if held is not None or nbytes > limit:
+        return held or form
     if form.name == "sub-groups" and is_short and rows * nbytes <= limit:
         return form._replace(staged_rows=rows)
     if count < lanes:  # a work-item copies its first element in place of those after the last
@@ -239,9 +239,8 @@ def held_in_registers(
     name, lanes, most = "sub-groups", machine.sub_group, HELD_BYTES // element_bytes
     if form.name == "lanes" or not machine.is_fixed or -(-count // lanes) > most:
         name, lanes = "lanes", form.lanes
-        while lanes * 2 <= min(machine.group, count) and (
-            -(-count // lanes) * element_bytes > HELD_BYTES_IN_GROUPS
-        ):
+        most_lanes = min(machine.group, count)
+        while 2 * lanes <= most_lanes and -(-count // lanes) * element_bytes > HELD_BYTES_IN_GROUPS:
             lanes *= 2
     held = -(-count // lanes)
     if count < lanes or held > most or held * steps > MAX_HELD_STEPS:

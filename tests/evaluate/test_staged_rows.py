@@ -237,12 +237,7 @@ def weighted(xp: Any, x: Any) -> Any:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.sample(6)
-def test_rows_are_held_in_registers(
-    length: int, dtype: str, pretend: Any, request: pytest.FixtureRequest
-) -> None:
-    if (length, dtype) == (2049, "float64"):  # Two rows take 20 KB of the 16 KB of local memory.
-        raised = dp.exceptions.KernelRangeError
-        request.applymarker(pytest.mark.xfail(raises=raised, strict=True))
+def test_rows_are_held_in_registers(length: int, dtype: str, pretend: Any) -> None:
     pretend(loads_vectors=True)
     tuning._machine.cache_clear()
     host = rows((30, length), dtype)
