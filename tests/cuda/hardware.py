@@ -3,8 +3,9 @@
     python -m tests.cuda.hardware --out results.json
     python -m tests.cuda.hardware --standin --tiny --out /tmp/results.json   # without a GPU
 
-Needs NumPy, llvmlite, Numba, cuda-core and cuda-bindings; uses pytest, CuPy, PyTorch, JAX, Triton
-and numba-cuda where they are installed. Each part runs in a process of its own, under its own time
+Needs NumPy, llvmlite, cuda-core, cuda-bindings, nvidia-nvvm or a CUDA toolkit, and the compiled
+module beside `dparray/_array/build_fastpath.py`; uses pytest, CuPy, PyTorch, JAX, Triton and
+numba-cuda where they are installed. Each part runs in a process of its own, under its own time
 limit, so that a fault or a hang costs that part alone. The file of results is written after each
 part, and a table is printed at the end.
 """
@@ -110,9 +111,10 @@ def _prepare(options: argparse.Namespace) -> None:
         if Path(toolkit).is_dir():
             os.environ.setdefault("CUDA_HOME", toolkit)
     if options.standin:
-        from tests.cuda import standin
+        from tests.cuda import cupy_standin, standin
 
         standin.install()
+        cupy_standin.install()
 
 
 def _table(results: dict[str, Any]) -> str:

@@ -212,7 +212,7 @@ def forms(results: Any, options: Any) -> None:
     stream = int(device.queue.handle)
     has_cupy = not options.standin and importlib.util.find_spec("cupy") is not None
     for row in rows(*((1 << 16, 128) if options.tiny else (1 << 25, 5760)), has_cupy):
-        results.attempt(row.name, _measured, row, device, stream)
+        results.attempt(row.name, _measured, row, device, stream, 2 if options.tiny else _ROUNDS)
 
 
 def expressions(results: Any, options: Any) -> None:
@@ -220,10 +220,11 @@ def expressions(results: Any, options: Any) -> None:
     device = dp.Device("cuda:0")
     size, side = (516 * 516, 516) if options.tiny else (1 << 25, 5760)
     for row in rows_of_expressions(size, side)[:: 5 if options.tiny else 1]:
-        results.attempt(row.name, _measured, row, device, int(device.queue.handle))
+        rounds = 2 if options.tiny else _ROUNDS
+        results.attempt(row.name, _measured, row, device, int(device.queue.handle), rounds)
 
 
-def _measured(row: Row, device: dp.Device, stream: int) -> dict[str, Any]:
+def _measured(row: Row, device: dp.Device, stream: int, rounds: int) -> dict[str, Any]:
     candidates = {}
     found: dict[str, Any] = {}
     for name, call in row.forms.items():
@@ -232,6 +233,6 @@ def _measured(row: Row, device: dp.Device, stream: int) -> dict[str, Any]:
         read = result.asnumpy() if isinstance(result, dp.ndarray) else result.get()
         np.testing.assert_allclose(read, row.expected, row.tolerance, err_msg=name)
         candidates[name] = Candidate(call, device.wait, lambda each: each, stream)
-    for name, time in measured(candidates, _ROUNDS).items():
-        found[name] = {"us": time, "device us": device_time(candidates[name])}
+    for name, time in measured(candidates, rounds).items():
+        found[name] = {"us": time, "device us": device_time(candidates[name], 2 * rounds)}
     return found
