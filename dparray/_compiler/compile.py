@@ -29,7 +29,7 @@ from dparray._ir.checks import record_checks
 from dparray._ir.instructions import Function
 from dparray._language.advice import Advice
 from dparray._language.errors import Refusal, described_refusal
-from dparray._language.promotion import NUMPY, WIDE, Rules
+from dparray._language.promotion import rules_of
 from dparray._language.references import called_device_functions, referred_values
 from dparray._type_keys import parse, value_of
 from dparray.exceptions import (
@@ -383,11 +383,6 @@ def _error_class(typing_error: Any) -> type[KernelCompileError]:
     CompileError.__name__ = CompileError.__qualname__ = "KernelCompileError"
     CompileError.__module__ = KernelCompileError.__module__
     return CompileError
-
-
-def rules_of(options: Mapping[str, Any]) -> Rules:
-    """Return the rules of types in a kernel with these options."""
-    return WIDE if options.get("widens") else NUMPY
 
 
 def describe_fault(

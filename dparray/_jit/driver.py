@@ -39,9 +39,9 @@ from dparray._jit.regions import (
     ParallelRegion,
     about_loop,
     call_of_region,
+    has_array_statements,
     kernel_of,
     launcher,
-    scalarized,
     with_functions,
 )
 from dparray._jit.source import (
@@ -315,11 +315,12 @@ class NativeRegion:
         stores = "\n".join(f"__{name}_out[0] = {name}" for name in self.outputs)
         if refused := refused_power(self.source, definition, inferred):
             raise refused
-        body, has_loops = scalarized(self.source, [self.node], inferred)
+        has_loops = has_array_statements([self.node], inferred)
         powers, plain = FloatPowers(inferred), PlainLoops(self.source)
         numbers = {name: kind for name, kind in types.items() if isinstance(kind, Value)}
         statements = python_numbers(numbers, self.line)
-        statements += [plain.visit(powers.visit(each)) for each in body] + ast.parse(stores).body
+        statements.append(plain.visit(powers.visit(copied(self.node))))
+        statements += ast.parse(stores).body
         kernel = kernel_of(self.source, self.line, parameters, [], statements, constants)
         outputs = [f"{code_of(kinds[name].dtype)}:1C" for name in self.outputs]
         kernel._compile("item:1", (*keys, *outputs), queue)

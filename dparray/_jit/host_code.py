@@ -40,7 +40,6 @@ from dparray._jit.kernel_texts import (
 )
 from dparray._jit.lists import NAMES as LISTS
 from dparray._jit.parts import REDUCTION_PARTS, addresses, call_function
-from dparray._jit.scalarize import NAMES
 from dparray._jit.source import (
     Source,
     assigned_names,
@@ -247,7 +246,7 @@ class HostCode:
         parameters += [RAISED_VALUES] * self._raises
         parameters += [f"__run_{each.tag}" for each in self._kernels]
         parameters += [f"__result_{at}" for at in range(len(self._results.stored))]
-        names = {name: for_kernel(value) for name, value in source.names.items()} | NAMES
+        names = {name: for_kernel(value) for name, value in source.names.items()}
         names |= {NUMPY: np, SHARED: intrinsics.shared, _ORDERED: intrinsics.reordered}
         names |= {_GIVE: intrinsics.give}
         names |= {_APART: intrinsics.are_apart, _PARTIAL: kernel_api.PrivateArray}

@@ -64,7 +64,6 @@ from dparray._jit.loop_forms import (
 )
 from dparray._jit.only_python import refused_in_native_code, refused_power
 from dparray._jit.parts import has_launches
-from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
     Source,
     assigned_names,
@@ -510,11 +509,10 @@ class ParallelRegion:
         kernel = self._kernels.get(key)
         if kernel is None:
             body = self.body if len(axes) == len(self.loops) else self.inner_body
-            body, has_loops = scalarized(self.source, body, self._inferred(types))
             is_launched = launcher.get() is call_kernel and not self.must_be_kernel
-            if has_loops and in_cpu and is_launched:
+            if in_cpu and is_launched and has_array_statements(body, self._inferred(types)):
                 raise KernelCompileError("its array statements are native code on a CPU device")
-            loops = (*self.loops, *self.inner)
+            loops, body = (*self.loops, *self.inner), copied(body)
             variables = {**types, **{loops[axis][0]: WEAK_INT for axis in axes}}
             inferred = Inference(definition_of("loop", [], body), variables, self.source.names)
             if refused := refused_power(self.source, inferred.tree, inferred):
@@ -851,17 +849,23 @@ def about_loop(region: Any, error: KernelCompileError, native: str = "") -> Kern
     return KernelCompileError(text, details=details)
 
 
-def scalarized(
-    source: Source, body: Sequence[ast.stmt], types: Inference
-) -> tuple[list[ast.stmt], bool]:
-    """Return statements for a kernel that do the same as some of the function, and whether they
-    have loops for array statements.
+def has_array_statements(body: Sequence[ast.stmt], types: Inference) -> bool:
+    """Return whether statements compute with arrays, not only with elements and views of them."""
 
-    Raises:
-        KernelCompileError: an array statement that kernels cannot have.
-    """
-    scalarizer = Scalarizer(source, types, body)
-    return scalarizer.block(copied(body)), scalarizer.has_loops
+    def computes(node: ast.AST) -> bool:
+        operands: Sequence[Any] = ()
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            operands = (node,)
+        elif isinstance(node, ast.AugAssign):
+            operands = (node.target,)
+        elif isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
+            operands = [*ast.iter_child_nodes(node)]
+        elif isinstance(node, ast.Call) and types.called(node) in {*vars(np), *dir(np.ndarray)}:
+            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            operands = [*owner, *node.args]
+        return any(is_array(types.of(each)) for each in operands)
+
+    return any(computes(node) for statement in body for node in ast.walk(statement))
 
 
 def kernel_of(
@@ -891,7 +895,6 @@ def kernel_of(
     statements = [ast.fix_missing_locations(each) for each in head + body]
     names = {name: for_kernel(value) for name, value in source.names.items()}
     names.update(constants)
-    names.update(NAMES)
     names["__numpy__"] = np
     function = function_of(
         source,
@@ -901,7 +904,7 @@ def kernel_of(
         names,
         source.file,
     )
-    return KernelFunction(function, {})
+    return KernelFunction(function, {"arrays": True})
 
 
 def _place_in(error: KernelCompileError) -> list[str]:

@@ -1,10 +1,13 @@
-"""Array statements of functions of the host, as loops over elements.
+"""Array statements of functions of the host and of their loops' kernels, as loops over elements.
 
 An operation on arrays is a value whose elements are computed where they are read
 (:class:`~dparray._language.values.Elements`), so a statement is one loop nest, however many
 operations it has. A name gets memory of its own. Shapes are compared at run time where they are not
 known: if axes of one element are repeated, or if memory that is read overlaps what is written, a
 second loop nest runs.
+
+A work-item has no memory for a new array. There a name holds an expression, which is computed
+where it is read; what would need a copy is refused. Sizes are compared in checked kernels only.
 """
 
 from __future__ import annotations
@@ -17,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._ir.instructions import Op, walk
+from dparray._ir.instructions import OPS, Op, walk
 from dparray._ir.types import BOOL, F16, GLOBAL, I64, U64, Pointer, Type
 from dparray._language.builtins.arrays import METHODS, creates, has_array, of_arrays, product
-from dparray._language.errors import SHAPE_ERROR, Refusal
+from dparray._language.errors import CHANGED, NO_MEMORY, OVERLAPS, SHAPE_ERROR, Refusal
 from dparray._language.memory import dtype_of
 from dparray._language.recursion import Recursion
 from dparray._language.values import (
@@ -75,20 +78,22 @@ class Arrays(Recursion):
 
     Attributes:
         around: the functions whose calls lead to the one that is being translated.
-        changes: how often statements have changed arrays.
+        changes: the memory that statements have changed, in order.
         is_even: whether the loops that are being translated repeat no axis of one element.
         given: for each ``return``, the addresses of its arrays, and which memory they may be.
     """
 
     around: list[Frame]
-    changes: int
+    changes: list[Op]
     is_even: bool
     given: list[tuple[list[Op], tuple[str, ...], ast.AST]]
 
     @property
     def has_arrays(self) -> bool:  # type: ignore[override]
-        """Whether array statements are allowed here: in users' functions of the host."""
-        return self.is_sequential and self.rules.is_numpy
+        """Whether array statements are allowed here: in users' functions of the host, and in the
+        bodies of their loops.
+        """
+        return self.rules.has_arrays or (self.is_sequential and self.rules.is_numpy)
 
     # -- loops ------------------------------------------------------------------------------------
 
@@ -153,7 +158,7 @@ class Arrays(Recursion):
     def each_apart(self, shape: Sequence[Any], body: Callable[[list[Number]], Any]) -> None:
         """Translate a loop nest whose iterations are independent: threads share a long one."""
         is_shared = any(target.op.name == "parallel" for target in self.targets)
-        if is_shared or not shape or all(map(self.is_one, shape)):
+        if is_shared or not self.is_sequential or not shape or all(map(self.is_one, shape)):
             self.each(shape, body)
             return
         count = self.constant(1, I64)
@@ -211,8 +216,9 @@ class Arrays(Recursion):
     def elements(self, value: Any) -> Elements:
         """Return an array, an array expression or a number by its elements."""
         if isinstance(value, Elements):
-            if value.version not in (None, self.changes):
-                raise Refusal("a function that an expression calls changes an array of it")
+            if value.version is not None and self.has_changed(value, self.changes[value.version :]):
+                in_expression = "a function that an expression calls changes an array of it"
+                raise Refusal(in_expression if self.is_sequential else CHANGED)
             return value
         if isinstance(value, Array):
             return Elements(
@@ -245,7 +251,8 @@ class Arrays(Recursion):
             )
 
         reads = tuple(array for part in parts for array in part.reads)
-        return Elements(tuple(shape), at, reads, tuple(dict.fromkeys(conditions)), self.changes)
+        even = tuple(dict.fromkeys(conditions))
+        return Elements(tuple(shape), at, reads, even, len(self.changes))
 
     def array_operation(self, operation: type, first: Any, second: Any, node: ast.AST) -> Any:
         """Return a binary operation of which an operand is an array."""
@@ -259,7 +266,32 @@ class Arrays(Recursion):
             return self.combined(lambda x, y: compare(order, x, y, node), [a, b])
         return super().compare(order, a, b, node)
 
+    def has_changed(self, value: Elements, changes: Sequence[Op]) -> bool:
+        """Return whether elements are others after changes of memory.
+
+        The arguments of a work-item are apart: that is looked at before a launch.
+        """
+        if self.is_sequential:
+            return bool(changes)
+        return any(self.root(each.pointer) in changes for each in value.reads)
+
+    def note_change(self, array: Array) -> None:
+        """Note that a statement has changed an array."""
+        self.changes.append(self.root(array.pointer))
+        if self.is_sequential or not self.has_arrays:
+            return
+        frames = (*self.around, self.frame)
+        loops = [self.births[loop[0].op] for frame in frames for loop in frame.loops]
+        named = [each for frame in frames for each in frame.names.values()]
+        # The next iteration would compute an expression from before the loop of other elements.
+        before = [each for each in named if isinstance(each, Elements)]
+        before = [each for each in before if each.birth < max(loops, default=0)]
+        if any(self.has_changed(each, self.changes[-1:]) for each in before):
+            raise Refusal(CHANGED)
+
     def element(self, owner: Any, index: Any, node: ast.AST) -> Any:
+        if isinstance(owner, Elements):
+            return self.element_of(owner, entries_of(index), node)
         if isinstance(owner, Array) and self.has_arrays:
             entries = entries_of(index)
             if has_array(entries):
@@ -268,6 +300,14 @@ class Arrays(Recursion):
             if entries == (Constant(...),):
                 return self.view(owner, entries, node)
         return super().element(owner, index, node)
+
+    def element_of(self, owner: Elements, entries: Sequence[Any], node: ast.AST) -> Any:
+        """Return an element of an array expression."""
+        source = self.elements(owner)
+        if len(entries) != len(source.shape) or not all(map(is_number, entries)):
+            raise Refusal(NO_MEMORY, node)
+        pairs = zip(entries, source.shape, strict=True)
+        return source.at([self.position(each, length, node) for each, length in pairs])
 
     def row_of(self, owner: Array, entries: Sequence[Any], node: ast.AST) -> tuple[Array, Any]:
         """Return the row at the integers before an array in an index, and that array."""
@@ -294,7 +334,7 @@ class Arrays(Recursion):
         one = self.number(Constant(1))
         read = replace(owner, shape=(*owner.shape, one), strides=(*self.strides(owner), one))
         shape = (*at.shape, *owner.shape[1:])
-        return Elements(shape, element, (read, at), (), self.changes)
+        return Elements(shape, element, (read, at), (), len(self.changes))
 
     def position_at(
         self, owner: Array, at: Array, index: Sequence[Number], node: ast.AST
@@ -405,8 +445,8 @@ class Arrays(Recursion):
             handler = of_arrays(called.value) if has_operand else made
             if handler is not None:
                 return self.handled(handler, called.value, arguments, named, node)
-        arguments = [self.whole(each) for each in arguments]
-        named = {name: self.whole(each) for name, each in named.items()}
+        arguments = [self.named(each) for each in arguments]
+        named = {name: self.named(each) for name, each in named.items()}
         return super().call(called, arguments, named, node)
 
     def attribute(self, owner: Any, name: str, node: ast.AST) -> Any:
@@ -580,6 +620,8 @@ class Arrays(Recursion):
         self, shape: Sequence[Any], kind: Type, is_complex: bool, is_zero: bool = False
     ) -> Array:
         """Return a new array."""
+        if not self.is_sequential:
+            raise Refusal(NO_MEMORY)
         if self.is_in_procedure:
             raise Refusal("a function that calls itself makes no arrays: pass them as arguments")
         extents = [self.to(each, I64) for each in shape]
@@ -611,10 +653,21 @@ class Arrays(Recursion):
         """Return an array in memory for an array expression; any other value as it is."""
         if not isinstance(value, Elements):
             return value
+        if not self.is_sequential:
+            raise Refusal(NO_MEMORY)
         value = self.elements(value)
         array = self.new_array(value.shape, *self.kind_of(value))
         self.fill(array, value, ())
         return array
+
+    def named(self, value: Any) -> Any:
+        """Return the value that a name gets: an expression is an array in memory.
+
+        In a work-item it stays an expression, which is computed where the name is read.
+        """
+        if self.is_sequential or not isinstance(value, Elements):
+            return self.whole(value)
+        return replace(value, birth=len(self.births))
 
     def fill(self, place: Array, value: Elements, conditions: Sequence[Op]) -> None:
         """Store elements in an array of their shape.
@@ -697,9 +750,22 @@ class Arrays(Recursion):
             same = self.are_aligned(place, array)
             if same is True:
                 continue
+            if not self.is_sequential:
+                roots = [self.root(each.pointer) for each in (array, place)]
+                are_known = {each.name for each in roots} == {"parameter"}
+                if not are_known or (roots[0] is roots[1] and not self.are_cut_alike(array, place)):
+                    raise Refusal(OVERLAPS)
+                continue
             apart = self.are_apart(place, array)
             conditions[apart if same is None else self.op("or", BOOL, apart, same)] = None
         return list(conditions)
+
+    def are_cut_alike(self, one: Array, other: Array) -> bool:
+        """Return whether parts of an array have the same elements, or none in common."""
+        numbers = [[*each.shape, *self.strides(each)] for each in (one, other)]
+        pairs = zip(*numbers, strict=False)
+        is_same = len(numbers[0]) == len(numbers[1]) and one.cut == other.cut
+        return is_same and all(_are_equal(a.op, b.op) for a, b in pairs)
 
     def are_separate(self, one: Array, other: Array) -> bool:
         """Return whether two arrays certainly have memory of their own."""
@@ -722,7 +788,7 @@ class Arrays(Recursion):
             pairs += [(a.op, b.op) for a, b in strides]
         pairs += [(a.op, b.op) for a, b in zip(place.shape, array.shape, strict=True)]
         holds: Op | None = None
-        for a, b in (pair for pair in pairs if pair[0] is not pair[1]):
+        for a, b in (pair for pair in pairs if not _are_equal(*pair)):
             if isinstance(a.type, Pointer):
                 a, b = (self.op("address", U64, each) for each in (a, b))
             same = self.op("eq", BOOL, a, b)
@@ -776,6 +842,17 @@ class Arrays(Recursion):
                 if own & taken or any(op.name not in kinds for op in own):
                     raise Refusal("a result may be the memory of another array", node)
                 taken |= {op for op in own if op.name == "new"}
+
+
+def _are_equal(one: Op, other: Op) -> bool:
+    """Return whether two ops of a statement certainly have the same value."""
+    if one is other:
+        return True
+    is_alike = (one.name, one.type, one.attribute) == (other.name, other.type, other.attribute)
+    is_known = one.name in ("offset", "load", "constant") or OPS[one.name].is_cheap
+    if not is_alike or not is_known or len(one.operands) != len(other.operands):
+        return False
+    return all(map(_are_equal, one.operands, other.operands))
 
 
 def _value_of(length: Any) -> Any:

@@ -94,11 +94,13 @@ class Checks(Arrays):
         sites: the checked expressions, by number.
         guards: for the address of an element, whether it is inside of its array.
         last_guard: the same for the last index that was checked.
+        statement: the statement of the source that is being translated.
     """
 
     sites: list[Site]
     guards: dict[Op, Op]
     last_guard: Op | None
+    statement: ast.stmt
 
     @property
     def checks_here(self) -> bool:
@@ -107,9 +109,20 @@ class Checks(Arrays):
         return self.is_checked and not module.startswith(_OWN)
 
     def require(self, holds: Op, error: str, text: str) -> None:
-        """End a function of the host unless a condition holds."""
+        """End a function of the host unless a condition holds; check it in a checked kernel."""
+        if not self.is_sequential:
+            if self.checks_here:
+                nodes = ast.walk(self.statement)
+                node = next(each for each in nodes if isinstance(each, ast.expr))
+                self.check(holds, text, [], [], node, node)
+                self.branch(Number(holds), lambda: NONE, self.abandon)
+            return
         raised = ast.parse(f"{error}({text!r})", mode="eval").body
         self.branch(Number(holds), lambda: NONE, lambda: self.stop(raised))
+
+    def abandon(self) -> None:
+        """End the work-item."""
+        self.leave(self.targets[0])
 
     def stop(self, error: ast.expr) -> None:
         """End a function of the host: its caller raises an exception."""

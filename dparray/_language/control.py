@@ -13,7 +13,7 @@ from typing import Any
 from dparray._ir.instructions import Op
 from dparray._ir.passes import selected
 from dparray._ir.types import BOOL, I64
-from dparray._language.errors import Refusal
+from dparray._language.errors import NO_MEMORY, Refusal
 from dparray._language.memory import Memory
 from dparray._language.values import (
     NONE,
@@ -21,6 +21,7 @@ from dparray._language.values import (
     Complex,
     Conflict,
     Constant,
+    Elements,
     Exit,
     Frame,
     Lambda,
@@ -218,6 +219,8 @@ class Control(Memory):
             return pointer < self.births[op] and all(self.is_before(part, op) for part in parts)
         if isinstance(value, Optional):
             return self.is_before(value.is_none, op) and self.is_before(value.value, op)
+        if isinstance(value, Elements):
+            return value.birth < self.births[op]
         return not isinstance(value, Unset)
 
     def at(self, jump: Exit, translate: Callable[[Any], Any], value: Any) -> Any:
@@ -702,6 +705,8 @@ def _conflict(values: Sequence[Any], name: str) -> str:
             "which function is called is known when a kernel is compiled: call both, and choose "
             "one of the results, as in f(x) if condition else g(x)"
         )
+    if any(isinstance(value, Elements) for value in values):
+        return NO_MEMORY
     others = [value for value in values if value != NONE]
     if 0 < len(others) < len(values):
         return (

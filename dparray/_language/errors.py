@@ -37,6 +37,18 @@ NOT_AN_ELEMENT = (
     "a whole array or a row of one, and a kernel computes with elements: write an index for each "
     "dimension, as in x[i] or x[i, j]"
 )
+NO_MEMORY = (
+    "this is a new array, for which a work-item has no memory: write into an array made outside of "
+    "the loop, as in out[i, :] = ..."
+)
+CHANGED = (
+    "an array is changed while a name holds an expression of its elements, and a work-item has no "
+    "memory for their values: write them into an array made outside of the loop: out[i, :] = ..."
+)
+OVERLAPS = (
+    "both sides are slices of one array that may overlap, and a work-item has no memory for a "
+    "copy: write the result into another array, or write a loop over the elements"
+)
 NO_STRINGS = "a string is not available in device code; only print takes one, beside a number"
 RECURSION = "recursion is not available in device code: write a loop"
 NOT_A_VALUE = (

@@ -33,6 +33,7 @@ from dparray._language.control import Again, Ended
 from dparray._language.errors import (
     CAPTURED,
     MAX_RAISED_VALUES,
+    NO_MEMORY,
     NO_STRINGS,
     NOT_A_VALUE,
     NOT_AN_ELEMENT,
@@ -245,7 +246,7 @@ class FrontEnd(Checks):
         self.held: list[Any] = []
         self.around: list[Frame] = []
         self.is_even = False
-        self.changes = 0
+        self.changes: list[Op] = []
         self.given: list[tuple[list[Op], tuple[str, ...], ast.AST]] = []
         self.procedures: list[Function] = []
         self.numbers: dict[Any, int] = {}
@@ -395,6 +396,8 @@ class FrontEnd(Checks):
                 self.place = before._replace(line=self.first_line + statement.lineno - 1)
             if self.is_in_kernel:
                 self.notes.line = statement.lineno - 1
+            if not isinstance(statement, Made):
+                self.statement = statement
             try:
                 translate(statement)
             except Refusal as refusal:
@@ -478,7 +481,7 @@ class FrontEnd(Checks):
         self.frame.names[statement.name] = Lambda(statement, self.frame)
 
     def do_return(self, statement: ast.Return) -> None:
-        value = NONE if statement.value is None else self.whole(self.value(statement.value))
+        value = NONE if statement.value is None else self.named(self.value(statement.value))
         if self.frame.returns is self.targets[0] and value != NONE:
             raise Refusal(
                 "a kernel returns nothing: write the result into an array argument", statement
@@ -488,13 +491,13 @@ class FrontEnd(Checks):
     def do_assign(self, statement: ast.Assign) -> None:
         value = self.value(statement.value)
         if len(statement.targets) > 1 or not isinstance(statement.targets[0], ast.Subscript):
-            value = self.whole(value)
+            value = self.named(value)
         for target in statement.targets:
             self.assign(target, value, statement.value)
 
     def do_annassign(self, statement: ast.AnnAssign) -> None:
         if statement.value is not None:
-            self.assign(statement.target, self.whole(self.value(statement.value)))
+            self.assign(statement.target, self.named(self.value(statement.value)))
 
     def do_augassign(self, statement: ast.AugAssign) -> None:
         target, operation = statement.target, type(statement.op)
@@ -505,7 +508,7 @@ class FrontEnd(Checks):
                 before = self.read(owner, address)
                 value = self.computed(operation, before, self.value(statement.value), statement)
                 self.write(owner, address, value, statement)
-                self.changes += 1
+                self.note_change(owner)
                 return
             if isinstance(owner, Array) and self.has_arrays:
                 if has_array(entries_of(index)):
@@ -521,18 +524,20 @@ class FrontEnd(Checks):
         if isinstance(before, Array) and self.has_arrays:
             self.update(before, operation, self.value(statement.value), statement)
             return
+        if isinstance(before, Elements):
+            raise Refusal(NO_MEMORY, target)
         if isinstance(before, Array):
             raise Refusal(
                 f"an operand of {SIGNS[operation]}= is {array_name(before)}, {NOT_AN_ELEMENT}",
                 target,
             )
         value = self.computed(operation, before, self.value(statement.value), statement)
-        self.assign(target, self.whole(value))
+        self.assign(target, self.named(value))
 
     def update(self, place: Array, operation: type, operand: Any, node: ast.AST) -> None:
         """Translate ``place op= operand`` for an array, which is changed in place."""
         self.store_like(place, self.array_operation(operation, place, operand, node), node)
-        self.changes += 1
+        self.note_change(place)
 
     def assign(self, target: ast.expr, value: Any, source: ast.expr | None = None) -> None:
         """Assign a value to a name, to several, or to an element.
@@ -587,12 +592,12 @@ class FrontEnd(Checks):
                 self.scatter(owner, index, value, target)
             else:
                 self.store(self.element(owner, index, target), value, target)
-            self.changes += 1
+            self.note_change(owner)
             return
         if not isinstance(owner, Array) or _selects_part(owner, index):
             self.refuse_assignment(owner, index, target)
         self.write(owner, self.address(owner, index, target), value, target)
-        self.changes += 1
+        self.note_change(owner)
 
     def refuse_assignment(self, owner: Any, name: Any, node: ast.AST) -> None:
         """Refuse an assignment to something that is no element of an array."""
@@ -938,7 +943,7 @@ class FrontEnd(Checks):
         return value
 
     def of_namedexpr(self, node: ast.NamedExpr) -> Any:
-        value = self.whole(self.value(node.value))
+        value = self.named(self.value(node.value))
         self.assign(node.target, value)
         return value
 
@@ -961,7 +966,7 @@ class FrontEnd(Checks):
         return Text(tuple(parts))
 
     def of_subscript(self, node: ast.Subscript) -> Any:
-        owner = self.whole(self.value(node.value))
+        owner = self.named(self.value(node.value))
         return self.element(owner, self.subscript(node.slice), node)
 
     def subscript(self, node: ast.expr) -> Any:

@@ -416,7 +416,9 @@ class Memory(Numbers):
         starts = self.checked_view(array, parts, starts, node)
         pointer = self.address_of(array, starts)
         kept = None if is_packed else tuple(strides)
-        return Array(pointer, tuple(shape), kept, array.is_readonly, array.is_complex)
+        cut = [part if isinstance(part, Slice) else part == NONE for part in parts]
+        flags = array.is_readonly, array.is_complex
+        return Array(pointer, tuple(shape), kept, *flags, (*array.cut, *cut))
 
     def with_all_axes(self, array: Array, parts: Sequence[Any], node: ast.AST) -> list[Any]:
         """Return an index with a part for each axis."""

@@ -9,6 +9,7 @@ are computed in 64 bits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dparray._ir.types import BOOL, F16, F32, F64, I8, I64, U64, Type, of_dtype
@@ -21,9 +22,15 @@ _STRONG: Weak = (False, False)
 
 
 class Rules:
-    """A set of rules; this class has those that both sets have."""
+    """A set of rules; this class has those that all sets have.
+
+    Attributes:
+        is_numpy: whether they are those of NumPy.
+        has_arrays: whether work-items have array statements.
+    """
 
     is_numpy = False
+    has_arrays = False
 
     def joined(self, a: Type, b: Type, weak: Weak = _STRONG) -> Type:
         """Return the type of a value that is one or the other: a variable, a choice, a minimum.
@@ -156,10 +163,24 @@ class _NumPy(Rules):
         return self.shifted(base, exponent, weak)
 
 
+class _OfLoops(_NumPy):
+    """The rules of NumPy for the bodies of loops in :func:`dparray.jit`."""
+
+    has_arrays = True
+
+
 NUMPY: Rules = _NumPy()
 WIDE: Rules = _Wide()
+_OF_LOOPS: Rules = _OfLoops()
 #: Parts of the package with kernels like those of users.
 _AS_USERS = ("dparray.examples.", "dparray.cli.")
+
+
+def rules_of(options: Mapping[str, Any]) -> Rules:
+    """Return the rules of types in a kernel with these options."""
+    if options.get("arrays"):
+        return _OF_LOOPS
+    return WIDE if options.get("widens") else NUMPY
 
 
 def is_own(function: Any) -> bool:

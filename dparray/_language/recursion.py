@@ -57,7 +57,7 @@ class Recursion(Calls):
         numbers: their numbers, by function and kinds of arguments.
         is_in_procedure: whether a procedure is translated.
         has_untyped: whether a path has ended at a call whose type is not known yet.
-        changes: how often statements have changed arrays.
+        changes: the memory that statements have changed, in order.
         last_guard: the check on which the ops that follow rely.
     """
 
@@ -65,7 +65,7 @@ class Recursion(Calls):
     numbers: dict[Any, int]
     is_in_procedure: bool
     has_untyped: bool
-    changes: int
+    changes: list[Op]
     last_guard: Op | None
 
     def whole(self, value: Any) -> Any:
@@ -104,7 +104,7 @@ class Recursion(Calls):
         types = list(_types(kind))
         results = [self.op("allocate", Pointer(each, PRIVATE), attribute=1) for each in types]
         self.op("call", None, *arguments, *results, attribute=self.numbers[key])
-        self.changes += 1
+        self.changes.append(results[0] if results else self.body[-1])
         loaded = (self.op("load", each, place) for each, place in zip(types, results, strict=True))
         return _rebuilt(kind, loaded, None)
 

@@ -89,6 +89,8 @@ class Array:
         strides: in bytes; ``None`` if the elements are in C order.
         is_readonly: whether its elements must not be written.
         is_complex: whether an element is a pair of numbers.
+        cut: the slices by which it is a part of another; parts that are cut alike are the same
+            elements, or have none in common.
     """
 
     pointer: Op
@@ -96,6 +98,7 @@ class Array:
     strides: tuple[Number, ...] | None = None
     is_readonly: bool = False
     is_complex: bool = False
+    cut: tuple[Any, ...] = ()
 
     @property
     def element(self) -> Type:
@@ -123,6 +126,7 @@ class Elements:
         even: what holds if it repeats no axis of one element.
         version: how often arrays had been changed when it was written; ``None`` if it is used at
             once.
+        birth: the number of the last op before it got a name, where names hold expressions.
     """
 
     shape: tuple[Any, ...]
@@ -130,6 +134,7 @@ class Elements:
     reads: tuple[Array, ...] = ()
     even: tuple[Op, ...] = ()
     version: int | None = None
+    birth: int = 0
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
-from dparray._language.promotion import NUMPY, WIDE
+from dparray._language.promotion import rules_of
 from dparray._simulator.arguments import Arguments, HostArguments
 from dparray._simulator.interpreted_kernel import Item, program_of, run
 from dparray._simulator.language import (
@@ -125,7 +125,7 @@ def simulate(
     chosen = None if item is None else _chosen_item(item, global_size)
     keys = [item_key, *host.keys]
     if chosen is None and sys.gettrace() is None:  # A debugger stops in Python functions alone.
-        rules = WIDE if getattr(kernel, "options", {}).get("widens") else NUMPY
+        rules = rules_of(getattr(kernel, "options", {}))
         program = program_of(function, keys, rules)
         if program is not None:
             groups = _groups_of_ids(global_size, local_size, sub_group_size)

@@ -30,6 +30,7 @@ from dparray._kernel.decorators import kernel_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.index_space import as_index_space
 from dparray._language.errors import Refusal
+from dparray._language.promotion import rules_of
 from dparray._language.references import UNASSIGNED
 from dparray._runtime import rounding
 from dparray._type_keys import Signature, parse
@@ -268,7 +269,8 @@ class Form:
 
         try:
             with lock:
-                return translated(self.kernel.py_func, types)
+                rules = rules_of(self.kernel.options)
+                return translated(self.kernel.py_func, types, rules=rules)
         except Refusal:
             self.kernel._compile(types[0], tuple(types[1:]))  # raises the error of the kernel
             raise

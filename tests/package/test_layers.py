@@ -51,25 +51,25 @@ BUDGETS = {
     "memory": 4_075,
     "graph": 2_218,
     "ir": 5_220,
-    "language": 18_503,
+    "language": 18_650,
     "codegen": 4_150,
     "compiler": 8_302,
     "evaluate": 5_116,
     "array": 7_795,
     "kernels": 5_410,
     "functions": 22_676,
-    "compiled": 7_675,
-    "satellites": 26_980,
+    "compiled": 7_030,
+    "satellites": 26_982,
     "tools": 10_192,
 }
 
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 141_540, "core": 91_125, "satellites": 26_980}
+TOTALS = {"package": 141_040, "core": 90_625, "satellites": 26_982}
 
 # The same for the tests.
-BUDGET_OF_TESTS = 101_690
+BUDGET_OF_TESTS = 101_760
 
 # Satellites in the folders of the core.
 SATELLITES = (

@@ -472,10 +472,10 @@ def _var(
     ddof: Any = Constant(0),
     keepdims: Any = Constant(False),
 ) -> Any:
-    source = front.elements(front.whole(value))
+    source = front.elements(front.named(value))
     if front.kind_of(source)[1]:
         raise Refusal("the variance of complex numbers is not available here", node)
-    mean = front.whole(_mean(front, node, source, axis, Constant(axis != NONE)))
+    mean = front.named(_mean(front, node, source, axis, Constant(axis != NONE)))
     distances = _apply(front, node, ast.Sub, source, mean)
     squares = front.combined(lambda a: front.binary(ast.Mult, a, a, node), [distances])
     total = _fold("sum", front, node, squares, axis, NONE, keepdims)
@@ -504,7 +504,7 @@ def _position(name: str, front: Any, node: Any, value: Any, axis: Any = NONE) ->
     length = front.to(source.shape[0], I64).op
     some = front.op("gt", BOOL, length, front.constant(0, I64))
     front.require(some, "ValueError", f"attempt to get {name} of an empty sequence")
-    array = front.elements(front.whole(source))
+    array = front.elements(front.named(source))
     zero = front.to(Constant(0), I64)
     first = Tuple((zero, array.at([zero])))
 

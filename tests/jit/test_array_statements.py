@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.jit.forms import function_of
 
 RNG = np.random.default_rng(36)
 
@@ -140,44 +141,78 @@ def test_slices_of_integers_wrap_as_in_numpy(dtype: str) -> None:
     np.testing.assert_array_equal(arrays[2].asnumpy(), hosts[2])
 
 
-def overlap(a: Any) -> None:
-    for i in dp.prange(a.shape[0]):
-        a[i, 1:] = a[i, :-1]
+_WORK = [
+    "out[i, :] = x[i, :] * 2 + y",
+    "t = x[i] * y; out[i] = t / t.sum(); out[i, 1] = t[2] + t[-1]",
+    "out[i, 0] = x[i].max() + np.dot(x[i], y) + x[i].mean() + (x[i] * y).std() + x[i].argmin()",
+    "out[i, 1:] += np.where(x[i, 1:] > 0.5, 1, y[1:])",
+    "out[i, :] = out[i, :] * 2; out[i] -= ~(x[i, 0] < 0.5)",
+    "t = x[i] + 1; x[i] = t * t; out[i] = np.maximum(x[i], y) + x[:, None, 1][i]",
+    "row = out[i]; row += y; row[1:3] = x[i, 2:4] ** 2",
+    "m = np.sign(x[i] - 0.5); out[i] = np.reciprocal(m * 2.0 + 3) + np.abs(m)",
+    "out[i, x.shape[1] - 1] = (x[i] > 0.5).any() + (y * y > 0).all()",
+]
+_REFUSED = {
+    "x[i, 1:] = x[i, :-1]": "may overlap",
+    "out[i] = (out if y[0] > 9 else out[::-1])[i, ::-1]": "may overlap",
+    "t = x[i] * 2; t += 1; out[i] = t": "is a new array",
+    "t = np.zeros(6); out[i] = t": "is a new array",
+    "out[i] = np.cumsum(x[i])": "np.cumsum works on whole arrays",
+    "out[i] = x.sum(axis=0)": "is a new array",
+    "t = x[i] * 2; x[i, 0] = 1; out[i] = t": "an array is changed",
+    "t = x[i]; t = t * 2 if y[0] > 9 else t; out[i] = t": "is a new array",
+}
 
 
-def temporary(a: Any) -> None:
-    for i in dp.prange(a.shape[0]):
-        t = a[i, :] * 2
-        a[i, :] = t
-
-
-def cumulated(a: Any) -> None:
-    for i in dp.prange(a.shape[0]):
-        a[i, :] = np.cumsum(a[i, :])
-
-
-def along_an_axis(a: Any) -> None:
-    for i in dp.prange(a.shape[0]):
-        a[i, :] = a.sum(axis=0)
+def _work(body: str) -> Any:
+    loop = "".join(f"        {line.strip()}\n" for line in body.split(";"))
+    return function_of(f"def f(x, y, out):\n    for i in dp.prange(x.shape[0]):\n{loop}")
 
 
 @pytest.mark.usefixtures("no_cpu")
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (overlap, r"a\[i, 1:\] = (.|\n)*may overlap|may overlap(.|\n)*a\[i, 1:\] = "),
-        (temporary, r"t is a new array(.|\n)*t = a\[i, :\] \* 2"),
-        (cumulated, r"cumsum of an array(.|\n)*write a loop"),
-        (along_an_axis, r"sum(.|\n)*not available in a kernel"),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_array_statements_without_a_kernel_are_refused(
-    function: Callable[..., Any], message: str
-) -> None:
-    a = dp.ones((3, 4))
-    with pytest.raises(dp.exceptions.KernelCompileError, match=message):
-        dp.jit(function)(a)
+@pytest.mark.parametrize("body", _WORK)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("run", [lambda f, *x: f(*x), dp.simulate])
+def test_array_statements_of_work_items(body: str, dtype: str, run: Any) -> None:
+    function = _work(body)
+    hosts = [RNG.random(shape).astype(dtype) for shape in ((5, 6), 6, (5, 6))]
+    arrays = list(map(dp.asarray, hosts))
+    run(dp.jit(function), *arrays)
+    function(*hosts)
+    for found, wanted in zip(arrays, hosts, strict=True):
+        np.testing.assert_allclose(found.asnumpy(), wanted, 1e-5)
+
+
+@pytest.mark.usefixtures("no_cpu")
+@pytest.mark.parametrize("body", _REFUSED)
+def test_array_statements_that_need_memory_are_refused(body: str) -> None:
+    arrays = dp.ones((5, 6)), dp.ones(6), dp.zeros((5, 6))
+    with pytest.raises(dp.KernelCompileError, match=_REFUSED[body]):
+        dp.jit(_work(body))(*arrays)
+    assert not arrays[2].any()
+
+
+@pytest.mark.usefixtures("no_cpu")
+def test_an_expression_from_before_a_loop_that_changes_its_array() -> None:
+    def f(x: Any, out: Any) -> None:
+        for i in dp.prange(x.shape[0]):
+            t = x[i] * 2
+            for _ in range(2):
+                out[i] += t
+                x[i, 0] = 5
+
+    with pytest.raises(dp.KernelCompileError, match="an array is changed"):
+        dp.jit(f)(dp.ones((5, 6)), dp.zeros((5, 6)))
+
+
+@pytest.mark.usefixtures("no_cpu")
+def test_sizes_of_work_items_are_compared_in_debug_mode() -> None:
+    function = dp.jit(_work(_WORK[0]))
+    arrays = dp.ones((5, 6)), dp.ones(7), dp.zeros((5, 6))
+    with dp.config.override(debug=True), pytest.raises(dp.KernelExecutionError, match="broadcast"):
+        function(*arrays)
+    with pytest.raises(dp.SimulationError, match="broadcast"):
+        dp.simulate(function, *arrays)
 
 
 def test_numpy_functions_of_numbers_in_prange_are_kernels() -> None:
