@@ -419,7 +419,7 @@ class Control(Memory):
         assigned = [*sorted(assigned_names(statement)), *sorted(counters)]
         carried = self.carried_names(key, assigned, before)
         guesses = dict(self.knowledge.get(key, {}))
-        lengths = [len(target.exits) for target in self.targets]
+        lengths, count = [len(target.exits) for target in self.targets], len(self.held)
         for _ in range(_MAX_ATTEMPTS):
             attempt = _Attempt(self, statement, key, before, assigned, carried, guesses)
             attempt.translate(test, body, after)
@@ -427,6 +427,7 @@ class Control(Memory):
             if not changed:
                 break
             guesses |= changed
+            del self.held[count:]
             for target, length in zip(self.targets, lengths, strict=True):
                 del target.exits[length:]
         else:
