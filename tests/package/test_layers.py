@@ -50,7 +50,7 @@ BUDGETS = {
     "runtime": 4_390,
     "memory": 4_075,
     "graph": 2_218,
-    "ir": 5_220,
+    "ir": 5_214,
     "language": 18_650,
     "codegen": 4_150,
     "compiler": 8_302,
@@ -58,15 +58,15 @@ BUDGETS = {
     "array": 7_795,
     "kernels": 5_410,
     "functions": 22_676,
-    "compiled": 7_030,
-    "satellites": 26_982,
-    "tools": 10_192,
+    "compiled": 7_040,
+    "satellites": 26_984,
+    "tools": 10_182,
 }
 
 # The maximum of all rows together, which leaves less room than the rows do: of the package, of its
 # core (without satellites, drivers, back ends and tools) and of the satellites. Wanted are 112,000,
 # 70,000 and 24,000. A commit that raises a number says what was removed in exchange.
-TOTALS = {"package": 141_040, "core": 90_625, "satellites": 26_982}
+TOTALS = {"package": 141_040, "core": 90_625, "satellites": 26_984}
 
 # The same for the tests.
 BUDGET_OF_TESTS = 101_760

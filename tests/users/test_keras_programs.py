@@ -251,6 +251,30 @@ def test_a_program_of_the_documents(program: str) -> None:
     assert run.returncode == 0, run.stderr[-3000:]
 
 
+def test_a_device_that_is_not_the_default_one() -> None:
+    program = """
+    import numpy as np
+    import dparray as dp
+    keras = dp.plaidml.keras.install_backend(device="host:cpu")
+    layers = keras.layers
+    model = keras.Sequential([
+        layers.Input((6,)), layers.Embedding(9, 4), layers.GRU(3), layers.Dropout(0.2),
+        layers.LayerNormalization(), layers.Dense(2, kernel_regularizer="l2"),
+    ])
+    model.compile("adam", loss="mse", metrics=["mae"])
+    x, y = np.arange(48).reshape(8, 6) % 9, np.ones((8, 2), "float32")
+    model.fit(x, y, verbose=0, epochs=2, batch_size=4)
+    print(model.evaluate(x, y, verbose=0), model.predict(x, verbose=0).shape)
+    found = {each.value.device for each in model.weights}
+    assert found == {dp.zeros(1, device="host:cpu").device}, found
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True, text=True, timeout=240, env={**os.environ, "KERAS_BACKEND": "numpy"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
 def test_the_backend_is_installed_before_keras_is_imported() -> None:
     program = """
     import sys, types

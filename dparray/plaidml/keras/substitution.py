@@ -194,8 +194,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         for name in ("random", "dtype", "finfo", "iinfo", "issubdtype", "generic"):
             setattr(result, name, getattr(np, name))
         vars(result).update(ndarray=ndarray, array=self.array, asarray=self.asarray, lib=dp.lib)
+        for name in ("arange", "eye", "full", "identity", "linspace", "ones", "tri", "zeros"):
+            made = functools.partial(getattr(dp, name), device=self.device)
+            setattr(result, name, self.placing(made))
         # Keras traces functions with empty arrays, whose labels must be valid.
-        vars(result)["empty"] = self.placing(dp.zeros)
+        vars(result)["empty"] = result.zeros
         for name in ("empty_like", "full_like", "ones_like", "zeros_like"):
             setattr(result, name, self.taking_numbers(getattr(dp, name)))
         for name in ("linalg", "fft"):
