@@ -32,7 +32,6 @@ from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import (
     broadcast_to,
-    expand_dims,
     moveaxis,
     ravel,
     reshape,
@@ -486,8 +485,8 @@ def stack(
     taken = dispatch_override(stack, ([x for _, x in named],), axis=axis, dtype=dtype)
     if taken is not NotImplemented:
         return taken
-    named = [(name, expand_dims(x, at)) for name, x in named]
-    return joined("stack", named, at, out, dtype, casting)
+    index = (slice(None),) * at + (None,)
+    return joined("stack", [(name, x[index]) for name, x in named], at, out, dtype, casting)
 
 
 @public(small=np.vstack, mode="join")

@@ -209,9 +209,8 @@ class PublicFunction:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    return value is default or (
-        isinstance(value, str | int | float) and type(value) is type(default) and value == default
-    )
+    is_plain = isinstance(value, str | int | float) and type(value) is type(default)
+    return value is default or (is_plain and value == default)
 
 
 #: The records of the functions made public.

@@ -201,16 +201,9 @@ def _number(value: Any, kind: Type) -> Any:
 
 # --- mathematics ----------------------------------------------------------------------------------
 
-_NUMPY_NAMES = {
-    "acos": "arccos",
-    "acosh": "arccosh",
-    "asin": "arcsin",
-    "asinh": "arcsinh",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "atanh": "arctanh",
-    "pow": "power",
-}
+#: The names in NumPy of functions of :mod:`math`, where they differ.
+_INVERSES = ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")
+NUMPY_NAMES = {f"a{name}": f"arc{name}" for name in _INVERSES} | {"pow": "power"}
 #: Functions that NumPy does not have.
 _IN_PYTHON = {"tgamma": math.gamma, "lgamma": math.lgamma, "erf": math.erf, "erfc": math.erfc}
 
@@ -237,7 +230,7 @@ def _mathematics(name: str, kind: Type) -> Function:
     if name in _IN_PYTHON:
         function: Function = functools.partial(_guarded, _IN_PYTHON[name])
     else:
-        function = getattr(np, _NUMPY_NAMES.get(name, name))
+        function = getattr(np, NUMPY_NAMES.get(name, name))
     number = kind.dtype.type
     if kind != F64:
         return lambda *values: number(function(*values))

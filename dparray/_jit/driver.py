@@ -253,6 +253,11 @@ class NativeRegion:
             self._compiled[key] = None
         return self._compiled[key]
 
+    @property
+    def runs_in_python(self) -> bool:
+        """Whether the compiler refused the loop."""
+        return None in self._compiled.values()
+
     @cached_property
     def _in_python(self) -> FunctionType:
         """The loop as a function of the arrays and numbers that it reads."""

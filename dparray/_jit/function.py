@@ -537,7 +537,9 @@ class JitFunction:
                     f"kernel of one work-item for at most {MAX_TASK_ITERATIONS:,} iterations, "
                     "otherwise native code on the host: loop over elements"
                 )
-            if isinstance(region, ParallelRegion):
+            if isinstance(region, NativeRegion) and region.runs_in_python:
+                kind = "runs in Python"
+            elif isinstance(region, ParallelRegion):
                 kind = region.describe(plan.in_cpu, region.ran_as == "native", plan.types)
             elif plan.in_cpu and not isinstance(region, Nest):
                 kind = "\n    ".join([kind, *remarks(source, [region.node], plan.types)])

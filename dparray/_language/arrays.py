@@ -845,11 +845,11 @@ class Arrays(Recursion):
 
 
 def _are_equal(one: Op, other: Op) -> bool:
-    """Return whether two ops of a statement certainly have the same value."""
+    """Return whether two ops have the same value, whatever is stored between them."""
     if one is other:
         return True
     is_alike = (one.name, one.type, one.attribute) == (other.name, other.type, other.attribute)
-    is_known = one.name in ("offset", "load", "constant") or OPS[one.name].is_cheap
+    is_known = one.name == "offset" or OPS[one.name].is_cheap
     if not is_alike or not is_known or len(one.operands) != len(other.operands):
         return False
     return all(map(_are_equal, one.operands, other.operands))

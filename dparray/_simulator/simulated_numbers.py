@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from dparray._ir.arithmetic import NUMPY_NAMES
+
 
 class _Half:
     """Rounds a number to float16, which a kernel computes with as a float32."""
@@ -91,22 +93,12 @@ def _rounding(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_UFUNC_NAMES = {
-    "acos": "arccos",
-    "acosh": "arccosh",
-    "asin": "arcsin",
-    "asinh": "arcsinh",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "atanh": "arctanh",
-    "pow": "power",
-}
 _AS_UFUNCS = """
     acos acosh asin asinh atan atan2 atanh copysign cos cosh degrees exp expm1 fabs fmod hypot
     isfinite isinf isnan log log10 log1p log2 nextafter pow radians sin sinh sqrt tan tanh
 """
 MATH: dict[Any, Callable[..., Any]] = {
-    getattr(math, name): _from_ufunc(getattr(np, _UFUNC_NAMES.get(name, name)))
+    getattr(math, name): _from_ufunc(getattr(np, NUMPY_NAMES.get(name, name)))
     for name in _AS_UFUNCS.split()
 }
 MATH |= {  # only in Python 3.11 and later

@@ -38,11 +38,15 @@ def run(tmp_path: Path, text: str, far: int, *options: str) -> subprocess.Comple
 
 @pytest.mark.slow
 def test_an_index_far_outside_prints_the_lines_that_ran(tmp_path: Path) -> None:
-    # A single work-item: if several threads fault, the process may end before all is printed.
-    done = run(tmp_path, KERNEL.replace("ones(10)", "ones(1)"), 10**9)
-    assert done.returncode == -11
-    assert "Segmentation fault" in done.stderr
-    assert re.search(r'program\.py", line \d+ in <module>', done.stderr), done.stderr
+    # A single work-item: if several threads fault, the process may end before all is printed. The
+    # driver reports the fault too, which now and then cuts the lines of Python.
+    for _ in range(4):
+        done = run(tmp_path, KERNEL.replace("ones(10)", "ones(1)"), 10**9)
+        assert done.returncode == -11
+        assert "Segmentation fault" in done.stderr
+        if re.search(r'program\.py", line \d+ in <module>', done.stderr):
+            return
+    pytest.fail(done.stderr)
 
 
 @pytest.mark.slow
